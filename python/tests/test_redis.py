@@ -179,7 +179,7 @@ def test_close_does_not_wait_for_the_answer_to_another_thread(wire: Wire) -> Non
 
     asyncio.run(main())
     assert has_ended.wait(60)
-    assert raised and "nobody knows whether the message has arrived" in str(raised[0])
+    assert raised and "it is unknown whether the message has arrived" in str(raised[0])
 
 
 def state(subscriber: tp.Subscriber) -> tuple[object, ...]:

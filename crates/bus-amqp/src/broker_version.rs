@@ -12,15 +12,14 @@ use crate::server::{AmqpHost, AmqpServer};
 
 /// Max bytes read of the broker's first frame.
 const MAX_BYTES: usize = 64 << 10;
-
 /// Max characters of a version.
 const MAX_VERSION: usize = 64;
 
 /// Returns the version, from the first frame that the broker sends to any client; none if the frame has none.
 pub(crate) fn version(server: &AmqpServer) -> io::Result<Option<String>> {
     let mut failed = io::Error::from(io::ErrorKind::NotConnected);
-    for host in server.hosts() {
-        match version_of(server, host) {
+    for host in &server.hosts {
+        match dial(server, host, host.port, TIMEOUT).and_then(|mut stream| read_version(&mut *stream)) {
             Ok(version) => return Ok(version),
             Err(e) => failed = e,
         }
@@ -28,8 +27,7 @@ pub(crate) fn version(server: &AmqpServer) -> io::Result<Option<String>> {
     Err(failed)
 }
 
-/// Returns true if the broker gives up messages that a quorum queue has delivered too often, which it does by default
-/// from version 4 on.
+/// Returns true if quorum queues give messages up after too many deliveries: by default from version 4 on.
 pub(crate) fn has_default_delivery_limit(server: &AmqpServer) -> Result<bool, AmqpServerError> {
     let version = version(server).map_err(|e| AmqpServerError::from_io(&e))?;
     Ok(version.is_some_and(|version| is_limiting_version(&version)))
@@ -40,30 +38,21 @@ fn is_limiting_version(version: &str) -> bool {
     major.is_some_and(|major| major >= 4)
 }
 
-fn version_of(server: &AmqpServer, host: &AmqpHost) -> io::Result<Option<String>> {
-    read_version(&mut *dial(server, host, host.port(), TIMEOUT)?)
-}
-
 /// A raw connection that is written to and read from without the client library.
 pub(crate) trait RawStream: Read + Write {}
 
 impl<T: Read + Write> RawStream for T {}
 
 /// Connects to a port of a host, by TLS where the URL asks for it.
-pub(crate) fn dial(
-    server: &AmqpServer,
-    host: &AmqpHost,
-    port: u16,
-    patience: Duration,
-) -> io::Result<Box<dyn RawStream>> {
+pub fn dial(server: &AmqpServer, host: &AmqpHost, port: u16, patience: Duration) -> io::Result<Box<dyn RawStream>> {
     let mut failed = io::Error::from(io::ErrorKind::NotConnected);
-    for address in host.addresses_of(port).map_err(io::Error::other)? {
+    for address in host.addresses(port).map_err(io::Error::other)? {
         match TcpStream::connect_timeout(&address, patience) {
             Ok(stream) => {
                 stream.set_read_timeout(Some(patience))?;
                 stream.set_write_timeout(Some(patience))?;
-                let Some(config) = server.tls() else { return Ok(Box::new(stream)) };
-                let name = server_name(host.name()).map_err(io::Error::other)?;
+                let Some(config) = &server.tls else { return Ok(Box::new(stream)) };
+                let name = server_name(&host.name).map_err(io::Error::other)?;
                 let connection = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
                 return Ok(Box::new(StreamOwned::new(connection, stream)));
             }
@@ -94,9 +83,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn from_version_4_on_messages_are_given_up() {
-        for (version, is) in [("3.10.8", false), ("3.13.7", false), ("4.0.0", true), ("10.1", true), ("", false)] {
-            assert_eq!(is_limiting_version(version), is, "{version}");
+    fn brokers_from_version_4_on_have_a_default_delivery_limit() {
+        for (version, has_limit) in [("3.10.8", false), ("3.13.7", false), ("4.0.0", true), ("10.1", true), ("", false)]
+        {
+            assert_eq!(is_limiting_version(version), has_limit, "{version}");
         }
     }
 }

@@ -17,10 +17,8 @@ use crate::signal::complete;
 
 /// Max time for a server to accept a connection, and to answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Max time for the broker to confirm the close of a connection, which is then dropped without it.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-
 /// The name of our connections in the broker's list.
 const CLIENT_NAME: &str = "tickpath";
 
@@ -36,23 +34,23 @@ impl AmqpConnection {
     /// Connects to the first server that answers, and logs in.
     pub fn open(server: &AmqpServer) -> Result<Self, AmqpServerError> {
         let mut failed = Vec::new();
-        for host in server.hosts() {
+        for host in &server.hosts {
             match Self::open_at(server, host) {
                 Ok(link) => return Ok(link),
-                Err(e) => failed.push((host.host_port().to_owned(), e)),
+                Err(e) => failed.push((host.host_port.clone(), e)),
             }
         }
         Err(AmqpServerError::combine(failed))
     }
 
     fn open_at(server: &AmqpServer, host: &AmqpHost) -> Result<Self, AmqpServerError> {
-        let addresses = host.addresses()?;
+        let addresses = host.addresses(host.port)?;
         let driver = IoDriver::start().map_err(AmqpServerError::LocalResource)?;
         let runtime = {
             let _entered = driver.handle.enter();
             lapin::runtime::default_runtime()?
         };
-        let tls = server.tls().map(|config| (RustlsConnector::from(config.clone()), host.name().to_owned()));
+        let tls = server.tls.as_ref().map(|config| (RustlsConnector::from(config.clone()), host.name.clone()));
         let connecting = Connection::connector(
             server.uri(host),
             runtime,
@@ -67,7 +65,7 @@ impl AmqpConnection {
             ConnectionProperties::default().with_connection_name(CLIENT_NAME.into()),
         );
         let connected = complete(connecting, TIMEOUT).ok_or(AmqpServerError::Timeout)?;
-        let connection = connected.map_err(|e| AmqpServerError::from_handshake(e, host.name(), server.login()))?;
+        let connection = connected.map_err(|e| AmqpServerError::from_handshake(e, &host.name, server.login()))?;
         Ok(Self { connection: Arc::new(connection), _io_driver: driver })
     }
 
@@ -92,13 +90,13 @@ impl AmqpConnection {
         self.connection.status().blocked()
     }
 
-    /// Waits for the answer to a request.
     pub fn wait_for_answer<T>(&self, asked: impl Future<Output = lapin::Result<T>>) -> Result<T, AmqpServerError> {
-        match complete(asked, TIMEOUT) {
-            Some(answer) => answer.map_err(AmqpServerError::from),
-            None if self.is_blocked() => Err(AmqpServerError::Blocked),
-            None => Err(AmqpServerError::Timeout),
-        }
+        complete(asked, TIMEOUT).ok_or_else(|| self.silence())?.map_err(AmqpServerError::from)
+    }
+
+    /// Returns why there is no answer.
+    pub fn silence(&self) -> AmqpServerError {
+        if self.is_blocked() { AmqpServerError::Blocked } else { AmqpServerError::Timeout }
     }
 }
 

@@ -30,8 +30,7 @@ use crate::signal::Signal;
 /// Max messages that a puller holds, handed over or sent ahead, before it must acknowledge.
 pub const MAX_UNACKNOWLEDGED: u16 = 256;
 
-/// The same for a queue with a number of most deliveries: a message sent ahead counts as delivered, and must not be
-/// given up before it was handed over.
+/// The same for a queue with a delivery limit, so that no delivery is counted before the message is handed over.
 const MAX_COUNTED: u16 = 1;
 
 /// Max messages that a subscriber is sent ahead of the last message that it polled.
@@ -43,10 +42,7 @@ pub const MAX_BEHIND_BYTES: usize = 64 << 20;
 /// A subscriber acknowledges when it has taken one in this many of the messages sent ahead: rarely, because each
 /// acknowledgement costs a packet, and before the broker runs out of credit.
 const ACKNOWLEDGE_ONE_IN: usize = 4;
-
-/// The interval between checks of a subscription.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
 /// Empty polls between two looks at the clock.
 const POLLS_PER_CHECK: u32 = 256;
 
@@ -68,14 +64,12 @@ pub(crate) struct AmqpConsumer {
     waker: Waker,
     /// The tags of the messages that are handed over and not acknowledged, rising.
     held: Vec<u64>,
-    /// The checks of a topic's subscription.
     topic_check: Option<TopicCheck>,
     /// The number of empty polls since the last look at the clock.
     empty_polls: u32,
-    /// The topic or queue.
     destination: AmqpDestination,
     /// The incarnation of a queue, if it can be identified.
-    incarnation: Option<Incarnation>,
+    pub incarnation: Option<Incarnation>,
 }
 
 /// A change of consumers: the old one ends, and a new one begins.
@@ -101,78 +95,72 @@ struct TopicCheck {
 
 impl AmqpConsumer {
     /// Connects, and subscribes to a topic or consumes a queue. Receives all that is published from now on.
-    pub fn open(server: &AmqpServer, place: &AmqpDestination) -> Result<Self, AmqpServerError> {
-        Self::start(server, AmqpConnection::open(server)?, place)
+    pub fn open(server: &AmqpServer, destination: &AmqpDestination) -> Result<Self, AmqpServerError> {
+        Self::start(server, AmqpConnection::open(server)?, destination)
     }
 
-    /// Opens again after a loss, and finds out whether the queue was gone before it is made anew. `memory` is kept
+    /// Opens again after a loss, and finds out whether the queue was gone before it is made anew. `last_queue` is kept
     /// across attempts, because an attempt may make the queue and then fail.
     pub fn reopen(
         server: &AmqpServer,
-        place: &AmqpDestination,
-        memory: &mut LastKnownQueue,
+        destination: &AmqpDestination,
+        last_queue: &mut LastKnownQueue,
     ) -> Result<Self, AmqpServerError> {
         let link = AmqpConnection::open(server)?;
-        memory.is_gone |= matches!(place.object(), AmqpObject::Queue(_)) && place.waiting(&link)?.is_none();
-        let intake = Self::start(server, link, place)?;
-        let before_and_now = memory.incarnation.as_ref().zip(intake.incarnation());
-        memory.is_gone |= before_and_now.is_some_and(|(before, now)| before != now);
-        Ok(intake)
+        last_queue.is_gone |=
+            matches!(destination.object, AmqpObject::Queue(_)) && destination.waiting(&link)?.is_none();
+        let consumer = Self::start(server, link, destination)?;
+        let before_and_now = last_queue.incarnation.as_ref().zip(consumer.incarnation.as_ref());
+        last_queue.is_gone |= before_and_now.is_some_and(|(before, now)| before != now);
+        Ok(consumer)
     }
 
-    fn start(server: &AmqpServer, link: AmqpConnection, place: &AmqpDestination) -> Result<Self, AmqpServerError> {
+    fn start(
+        server: &AmqpServer,
+        link: AmqpConnection,
+        destination: &AmqpDestination,
+    ) -> Result<Self, AmqpServerError> {
         let channel = link.channel()?;
-        place.declare(server, &link, &channel)?;
+        destination.declare(server, &link, &channel)?;
         let signal = Arc::new(Signal::new());
-        let (mut notices, mut care, mut incarnation) = (None, None, None);
-        let (queue, ahead) = match place.object() {
+        let (mut notices, mut topic_check, mut incarnation) = (None, None, None);
+        let (queue, prefetch) = match &destination.object {
             AmqpObject::Exchange(exchange) => {
                 let dropped = DropNotices::open(&link, &channel, signal.clone())?;
-                // Read before the binding, so that a removal after it is reported: this is the bound topic, or one
-                // before it.
-                let found = Incarnation::identify(&link, place)?;
+                // Read before the binding, so that a removal after it is reported.
+                let found = Incarnation::identify(&link, destination)?;
                 let queue = subscribe(&link, &channel, exchange, dropped.arguments())?;
                 notices = Some(dropped);
                 let found = found.as_ref().map(Incarnation::exchange);
-                care = Some(TopicCheck::new(exchange.clone(), queue.clone(), found)?);
+                topic_check = Some(TopicCheck::new(exchange.clone(), queue.clone(), found)?);
                 (queue, PrefetchWindow::new(MAX_PREFETCH))
             }
             AmqpObject::Queue(queue) => {
-                // Read before consuming, so that a removal after it is reported: this is the consumed queue, or one
-                // before it.
-                incarnation = Incarnation::identify(&link, place)?;
-                (
-                    queue.clone(),
-                    PrefetchWindow::new(if place.limits_deliveries() { MAX_COUNTED } else { MAX_UNACKNOWLEDGED }),
-                )
+                // Read before consuming, so that a removal after it is reported.
+                incarnation = Incarnation::identify(&link, destination)?;
+                let max = if destination.max_deliveries.is_some() { MAX_COUNTED } else { MAX_UNACKNOWLEDGED };
+                (queue.clone(), PrefetchWindow::new(max))
             }
         };
-        let consumer = link.wait_for_answer(consume(channel.clone(), queue, ahead.current()))?;
-        let waker = Waker::from(signal.clone());
+        let consumer = link.wait_for_answer(consume(channel.clone(), queue, prefetch.current))?;
         Ok(Self {
             check: None,
             prefetch_change: None,
             link,
             channel,
             consumer,
-            prefetch: ahead,
+            prefetch,
             notices,
+            waker: Waker::from(signal.clone()),
             signal,
-            waker,
             held: Vec::new(),
-            topic_check: care,
+            topic_check,
             empty_polls: 0,
-            destination: place.clone(),
+            destination: destination.clone(),
             incarnation,
         })
     }
 
-    /// Returns the incarnation of the queue, if it can be identified.
-    pub fn incarnation(&self) -> Option<&Incarnation> {
-        self.incarnation.as_ref()
-    }
-
-    /// Returns true if the connection is up, as far as is known.
     pub fn is_up(&self) -> bool {
         self.link.is_up() && self.channel.status().connected()
     }
@@ -202,7 +190,7 @@ impl AmqpConsumer {
             }
             Poll::Ready(Some(Err(e))) => return Err(e.into()),
             Poll::Ready(None) => match &mut self.prefetch_change {
-                Some(changing) => changing.is_drained = true,
+                Some(change) => change.is_drained = true,
                 None => return Err(AmqpServerError::Closed),
             },
         }
@@ -220,24 +208,23 @@ impl AmqpConsumer {
         Ok(None)
     }
 
-    /// Changes the number of messages sent ahead: ends the consumer, which still returns what it was sent, and makes
-    /// another one, without waiting for either.
+    /// Changes the number of messages sent ahead: drains the consumer, and makes another one, without waiting.
     #[cold]
     fn start_prefetch_change(&mut self, ahead: u16) -> Result<(), AmqpServerError> {
         let (channel, tag) = (self.channel.clone(), self.consumer.tag());
         let queue = self.consumer.queue();
-        let begun = Box::pin(async move {
+        let pending = Box::pin(async move {
             channel.basic_cancel(tag, BasicCancelOptions::default()).await?;
             consume(channel, queue, ahead).await
         });
-        self.prefetch_change = Some(PrefetchChange { pending: begun, new_consumer: None, is_drained: false });
+        self.prefetch_change = Some(PrefetchChange { pending, new_consumer: None, is_drained: false });
         // The first poll sends the cancel to the broker. Nothing is drained yet.
         poll_prefetch_change(&mut self.prefetch_change, &mut Context::from_waker(&self.waker)).map(drop)
     }
 
     /// Returns true if the broker sends no more before an acknowledgement.
     pub fn is_full(&self) -> bool {
-        self.prefetch_change.is_none() && self.held.len() >= usize::from(self.prefetch.current())
+        self.prefetch_change.is_none() && self.held.len() >= usize::from(self.prefetch.current)
     }
 
     /// Returns the next notice of dropped messages that came before the last message taken.
@@ -271,7 +258,6 @@ impl AmqpConsumer {
         self.held.len()
     }
 
-    /// Returns true if this message is handed over and not acknowledged.
     pub fn holds(&self, tag: u64) -> bool {
         self.held.binary_search(&tag).is_ok()
     }
@@ -298,7 +284,7 @@ impl AmqpConsumer {
     /// Acknowledges all messages handed over, now and then and without waiting, so that the broker sends more.
     #[inline]
     pub fn acknowledge_if_due(&mut self) {
-        if self.held.len() * ACKNOWLEDGE_ONE_IN >= usize::from(self.prefetch.current()) {
+        if self.held.len() * ACKNOWLEDGE_ONE_IN >= usize::from(self.prefetch.current) {
             self.acknowledge_now();
         }
     }
@@ -315,18 +301,17 @@ impl AmqpConsumer {
         let _begun = self.channel.basic_ack(tag, BasicAckOptions { multiple: true }).now_or_never();
     }
 
-    /// Checks a topic's subscription once a second: whether the topic is still the same, then binds the queue again, a
-    /// no-op while the topic exists. Fails if the topic was removed; where incarnations cannot be told apart, repairs
-    /// the binding to a topic that was made anew.
+    /// Checks once a second that a topic is still the same, and binds the queue again, a no-op while the topic exists.
+    /// Fails if the topic was removed; where incarnations are indistinguishable, binds to the new topic.
     #[cold]
     fn check_topic(&mut self) {
         self.empty_polls = 0;
-        let Some(care) = &mut self.topic_check else { return };
-        if !care.is_due() {
+        let Some(topic_check) = &mut self.topic_check else { return };
+        if !topic_check.is_due() {
             return;
         }
         if self.check.is_none() {
-            self.check = Some(care.check_and_bind(&self.link));
+            self.check = Some(topic_check.check_and_bind(&self.link));
             // The next poll begins the check.
             self.signal.raise();
         }
@@ -342,9 +327,9 @@ impl TopicCheck {
         incarnation: Option<ShortString>,
     ) -> Result<Self, AmqpServerError> {
         let clock = HostClock::get().map_err(|e| AmqpServerError::LocalResource(io::Error::other(e)))?;
-        let mut care = Self { exchange, queue, incarnation, clock, due: 0 };
-        care.is_due();
-        Ok(care)
+        let mut check = Self { exchange, queue, incarnation, clock, due: 0 };
+        check.is_due();
+        Ok(check)
     }
 
     /// Returns true if a check is due; the next one is due a second later.
@@ -357,8 +342,7 @@ impl TopicCheck {
         is_due
     }
 
-    /// Checks the topic and binds the queue, on a channel of its own: a refusal ends the channel, and the library
-    /// remembers a channel's bindings for as long as it lives.
+    /// Checks the topic and binds the queue, on a channel of its own: a refusal ends it, and it remembers bindings.
     fn check_and_bind(&self, link: &AmqpConnection) -> IncarnationCheck {
         let (opening, queue, exchange) = (link.begin_channel(), self.queue.clone(), self.exchange.clone());
         let incarnation = self.incarnation.clone();
@@ -379,26 +363,26 @@ impl TopicCheck {
 
 /// Polls a check in progress. An error means that the topic or queue is gone, or is another one.
 fn poll_check(check: &mut Option<IncarnationCheck>, context: &mut Context<'_>) -> Result<(), AmqpServerError> {
-    let Some(begun) = check else { return Ok(()) };
-    let Poll::Ready(checked) = begun.poll_unpin(context) else { return Ok(()) };
+    let Some(pending) = check else { return Ok(()) };
+    let Poll::Ready(checked) = pending.poll_unpin(context) else { return Ok(()) };
     *check = None;
     checked
 }
 
 /// Polls a change in progress. Returns the new consumer once, when the old one is drained.
 fn poll_prefetch_change(
-    changing: &mut Option<PrefetchChange>,
+    change: &mut Option<PrefetchChange>,
     context: &mut Context<'_>,
 ) -> Result<Option<Consumer>, AmqpServerError> {
-    let Some(PrefetchChange { pending: begun, new_consumer: made, is_drained }) = changing else { return Ok(None) };
-    if made.is_none()
-        && let Poll::Ready(consumed) = begun.poll_unpin(context)
+    let Some(PrefetchChange { pending, new_consumer, is_drained }) = change else { return Ok(None) };
+    if new_consumer.is_none()
+        && let Poll::Ready(consumed) = pending.poll_unpin(context)
     {
-        *made = Some(consumed?);
+        *new_consumer = Some(consumed?);
     }
-    let consumer = if *is_drained { made.take() } else { None };
+    let consumer = if *is_drained { new_consumer.take() } else { None };
     if consumer.is_some() {
-        *changing = None;
+        *change = None;
     }
     Ok(consumer)
 }

@@ -16,28 +16,23 @@ use crate::server::{AmqpServer, Durability};
 
 /// The prefix of names that the broker refuses.
 const RESERVED: &str = "amq.";
-
 /// The delivery mode of messages that do not survive the broker.
 const TRANSIENT: u8 = 1;
-
 /// The delivery mode of messages that survive the broker.
 const PERSISTENT: u8 = 2;
 
-/// An exchange or a queue.
 #[derive(Debug, Clone)]
 pub(crate) struct AmqpDestination {
-    object: AmqpObject,
+    pub object: AmqpObject,
     durability: Durability,
     /// Max deliveries of a message before a queue moves it to its dead letters.
-    max_deliveries: Option<NonZeroU32>,
+    pub max_deliveries: Option<NonZeroU32>,
 }
 
-/// The kind of object, with its name on the broker.
 #[derive(Debug, Clone)]
 pub(crate) enum AmqpObject {
     /// The fanout exchange of a topic.
     Exchange(ShortString),
-    /// A queue.
     Queue(ShortString),
 }
 
@@ -54,29 +49,16 @@ pub(crate) struct PublishAddress {
 }
 
 impl AmqpDestination {
-    /// Returns the exchange of a topic.
     pub fn topic(name: &str, durability: Durability) -> Self {
         Self { object: AmqpObject::Exchange(broker_name(name)), durability, max_deliveries: None }
     }
 
-    /// Returns a queue.
-    pub fn queue(name: &str, durability: Durability, most_deliveries: Option<NonZeroU32>) -> Self {
-        Self { object: AmqpObject::Queue(broker_name(name)), durability, max_deliveries: most_deliveries }
+    pub fn queue(name: &str, durability: Durability, max_deliveries: Option<NonZeroU32>) -> Self {
+        Self { object: AmqpObject::Queue(broker_name(name)), durability, max_deliveries }
     }
 
-    /// Returns true if it survives the broker.
     pub fn is_durable(&self) -> bool {
         self.durability != Durability::Transient
-    }
-
-    /// Returns true if the queue gives a message up after a number of deliveries.
-    pub fn limits_deliveries(&self) -> bool {
-        self.max_deliveries.is_some()
-    }
-
-    /// Returns the kind of object.
-    pub fn object(&self) -> &AmqpObject {
-        &self.object
     }
 
     /// Makes it if it does not exist, always with the same arguments, so that any client can.
@@ -90,43 +72,41 @@ impl AmqpDestination {
         match &self.object {
             AmqpObject::Exchange(name) => {
                 let options = ExchangeDeclareOptions { durable, ..ExchangeDeclareOptions::default() };
-                let kind = ExchangeKind::Fanout;
-                link.wait_for_answer(channel.exchange_declare(name.clone(), kind, options, FieldTable::default()))
+                let (kind, none) = (ExchangeKind::Fanout, FieldTable::default());
+                link.wait_for_answer(channel.exchange_declare(name.clone(), kind, options, none))
             }
             AmqpObject::Queue(name) => {
-                let gives_up = durable && broker_version::has_default_delivery_limit(server)?;
+                let has_limit = durable && broker_version::has_default_delivery_limit(server)?;
                 let declare = |name: &ShortString, arguments| {
                     let options = QueueDeclareOptions { durable, ..QueueDeclareOptions::default() };
                     link.wait_for_answer(channel.queue_declare(name.clone(), options, arguments)).map(|_queue| ())
                 };
-                if let Some(most) = self.max_deliveries {
+                if let Some(max) = self.max_deliveries {
                     // The dead-letter queue exists before any message can go there.
                     let dead = ShortString::from(dead_letter_queue(name.as_str()));
-                    declare(&dead, self.arguments(gives_up))?;
-                    return declare(name, self.limited_arguments(most, &dead));
+                    declare(&dead, self.arguments(has_limit))?;
+                    return declare(name, self.limited_arguments(max, &dead));
                 }
-                declare(name, self.arguments(gives_up))
+                declare(name, self.arguments(has_limit))
             }
         }
     }
 
-    /// Returns the arguments of a queue that never gives a message up; `limits_deliveries` says that the broker would do so by
-    /// itself.
-    fn arguments(&self, gives_up: bool) -> FieldTable {
+    /// Returns the arguments of a queue that never gives a message up, also where the broker has a limit by default.
+    fn arguments(&self, has_default_limit: bool) -> FieldTable {
         let mut arguments = self.basic_arguments();
-        if gives_up {
+        if has_default_limit {
             arguments.insert("x-delivery-limit".into(), AMQPValue::LongLongInt(-1));
         }
         arguments
     }
 
-    /// Returns the arguments of a queue with a limit of deliveries. The dead-letter queue has a message before it is
-    /// removed here.
-    fn limited_arguments(&self, most_deliveries: NonZeroU32, dead: &ShortString) -> FieldTable {
+    /// Returns the arguments of a queue with a delivery limit. A dead letter is stored before it is removed here.
+    fn limited_arguments(&self, max_deliveries: NonZeroU32, dead: &ShortString) -> FieldTable {
         let mut arguments = self.basic_arguments();
         // The broker counts from the second delivery on.
-        let again = i64::from(most_deliveries.get()) - 1;
-        arguments.insert("x-delivery-limit".into(), AMQPValue::LongLongInt(again));
+        let limit = i64::from(max_deliveries.get()) - 1;
+        arguments.insert("x-delivery-limit".into(), AMQPValue::LongLongInt(limit));
         for (argument, value) in [
             ("x-dead-letter-exchange", ""),
             ("x-dead-letter-routing-key", dead.as_str()),
@@ -164,8 +144,7 @@ impl AmqpDestination {
         }
     }
 
-    /// Returns the number of a queue's messages that no puller was sent; none if the queue does not exist, or for an
-    /// exchange, which holds nothing.
+    /// Returns the number of a queue's messages that no puller was sent; none for an exchange, or without the queue.
     pub fn waiting(&self, link: &AmqpConnection) -> Result<Option<u64>, AmqpServerError> {
         let AmqpObject::Queue(name) = &self.object else { return Ok(None) };
         let channel = link.channel()?;
@@ -177,8 +156,7 @@ impl AmqpDestination {
         }
     }
 
-    /// Returns the destination of its messages. A message that no queue receives is returned to a pusher; a topic
-    /// without subscribers drops it.
+    /// Returns the destination of its messages. A pusher gets a message back that no queue receives; a topic drops it.
     pub fn publish_address(&self) -> PublishAddress {
         let (exchange, key, mandatory) = match &self.object {
             AmqpObject::Exchange(name) => (name.clone(), ShortString::default(), false),
@@ -223,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn no_broker_gives_up_a_message_by_itself() {
+    fn a_queue_without_a_limit_overrides_the_brokers_default() {
         let plain = AmqpDestination::queue("q", Durability::Transient, None);
         check(&plain.arguments(false), &[]);
         let durable = AmqpDestination::queue("q", DURABLE, None);
@@ -232,9 +210,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_goes_to_the_dead_letters() {
-        let most = NonZeroU32::new(3).unwrap();
-        let place = AmqpDestination::queue("q", DURABLE, Some(most));
+    fn a_queue_with_a_delivery_limit_names_its_dead_letter_queue() {
+        let max = NonZeroU32::new(3).unwrap();
+        let destination = AmqpDestination::queue("q", DURABLE, Some(max));
         let expected = [
             ("x-dead-letter-exchange", ""),
             ("x-dead-letter-routing-key", "q.dead"),
@@ -243,6 +221,6 @@ mod tests {
             ("x-overflow", "reject-publish"),
             ("x-queue-type", "quorum"),
         ];
-        check(&place.limited_arguments(most, &"q.dead".into()), &expected);
+        check(&destination.limited_arguments(max, &"q.dead".into()), &expected);
     }
 }

@@ -59,7 +59,6 @@ impl Wake for NoticeWaker {
 }
 
 impl DropNotices {
-    /// Makes a queue of notices, for this connection alone.
     pub fn open(link: &AmqpConnection, channel: &Channel, woken: Arc<Signal>) -> Result<Self, AmqpServerError> {
         let own = QueueDeclareOptions { exclusive: true, ..QueueDeclareOptions::default() };
         let mut arguments = FieldTable::default();
@@ -75,9 +74,8 @@ impl DropNotices {
         Ok(Self { queue, consumer, flags: bell, waker })
     }
 
-    /// Returns the arguments by which a queue sends here what it drops. Only two of a broker's reasons to drop a
-    /// message apply to a subscriber's queue, and both are losses: the queue holds too much, or the message has
-    /// expired.
+    /// Returns the arguments by which a queue sends here what it drops. Both reasons that apply to a subscriber's queue
+    /// are losses: it holds too much, or a message has expired.
     pub fn arguments(&self) -> FieldTable {
         let mut arguments = FieldTable::default();
         for (argument, value) in [("x-dead-letter-exchange", ""), ("x-dead-letter-routing-key", self.queue.as_str())] {

@@ -17,111 +17,82 @@ const RESOURCE_ERROR: u16 = 506;
 const NOT_ALLOWED: u16 = 530;
 const INTERNAL_ERROR: u16 = 541;
 
-/// The kind of login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AmqpLoginKind {
-    /// The default user `guest`.
     Guest,
-    /// A user name and a password.
     Password,
-    /// Our own certificate.
     Certificate,
 }
 
 /// The reason why a server cannot be used, as a sentence that continues after the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AmqpServerError {
-    /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(io::Error),
-    /// No process listens on the port.
     #[error("refused the connection; start rabbitmq-server, or check host and port")]
     NotListening,
-    /// The server does not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
-    /// The server sends nothing, not even heartbeats.
     #[error(
-        "has said nothing for as long as it may (silence=SECONDS in the URL, or 10); a firewall may have forgotten the \
-         connection, the server hangs, or this process stood still: it is connected to again"
+        "has sent nothing for the max silence (silence=SECONDS in the URL, or 10); a firewall may have dropped the \
+         connection, the server hangs, or this process was paused: the connection is made again"
     )]
     Silent,
-    /// The broker blocks publishers, because it is short of memory or disk.
     #[error("takes no messages now, because it runs out of memory or disk; free some, or raise its limits")]
     Blocked,
-    /// Another program listens on the port.
     #[error("answers, but not as RabbitMQ does ({0}); check the port, or write amqps:// if it speaks TLS there")]
     NotAmqp(String),
-    /// The server has no TLS, or its certificate is not trusted.
     #[error("is not connected to over TLS: {0}")]
     Tls(String),
-    /// The server closed the connection before the login.
     #[error(
         "closed the connection before the login was over; write amqps:// if it speaks TLS there, else look into its \
          log, and try again"
     )]
     ClosedBeforeLogin,
-    /// The user name or password was refused.
     #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
     Login,
-    /// The URL has no login, and the default user was refused.
     #[error("wants a user name and a password; write amqp://USER:PASSWORD@HOST:PORT")]
     LoginRequired,
-    /// The broker has no user for our certificate.
     #[error(
         "has no user by the name in our certificate; make one, turn on rabbitmq_auth_mechanism_ssl and EXTERNAL there, \
          or write USER:PASSWORD@ in the URL"
     )]
     NoUser,
-    /// The virtual host does not exist, or this user may not open it.
     #[error("does not open the virtual host ({0}); check /VHOST at the end of the URL, or the user's rights")]
     VirtualHost(String),
-    /// The exchange or queue exists with other properties.
     #[error("has this name already, for something else ({0}); use another name, or delete that one")]
     Differs(String),
-    /// The queue exists with another number of most deliveries.
     #[error(
-        "has this queue with another number of most deliveries, or of a RabbitMQ before 4, which had none ({0}); open \
-         it with the number that it was made with, or pull it empty, remove it, and open it again"
+        "has this queue with another delivery limit, or of a RabbitMQ before 4, which had none ({0}); open it with the \
+         limit that it was made with, or pull it empty, remove it, and open it again"
     )]
     OtherLimit(String),
-    /// An exchange or queue that was opened does not exist any more.
-    #[error("does not have it any more ({0}); somebody removed it: open it again")]
+    #[error("does not have it any more ({0}), because it was removed; open it again")]
     Missing(String),
-    /// A message was returned, because its queue does not exist any more.
-    #[error("has no such queue any more, somebody removed it; push again, which makes it anew")]
+    #[error("has no such queue any more, because it was removed; push again, which makes it anew")]
     QueueRemoved,
-    /// The broker answered with a negative acknowledgement.
     #[error(
-        "did not take the message: a policy with overflow=reject-publish refuses it, or the broker has failed; look into \
-             its log (tickpath doctor names such policies), and send it again"
+        "did not accept the message: a policy with overflow=reject-publish refuses it, or the broker has failed; look \
+         into its log (tickpath doctor names such policies), and send it again"
     )]
     NotConfirmed,
-    /// The broker answered with a negative acknowledgement, because of this policy of the queue.
-    #[error("did not take the message: {0}; pull what waits there, then send it again")]
+    #[error("did not accept the message: {0}; pull the waiting messages, then send it again")]
     Policy(String),
-    /// The broker refuses now what it accepts at other times.
     #[error("does not do it now ({0}); try again, and if that does not help, look into its log")]
     NotNow(String),
-    /// Any other refusal.
     #[error("refused: {0}; change the user's rights, or the server's settings")]
     Refused(String),
-    /// The server closed the connection.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
-    /// The network or the server failed.
     #[error("lost the connection ({0}); check the network and the server, and try again")]
     Lost(String),
-    /// This process lacks a thread, socket or clock.
-    #[error("cannot be asked, because this process gets no thread, socket or clock ({0}); raise its limits")]
+    #[error("cannot be reached, because this process gets no thread, socket or clock ({0}); raise its limits")]
     LocalResource(io::Error),
-    /// None of several servers can be used.
     #[error("none of them can be used: {}", each(.0))]
     AllServersFailed(Vec<(String, AmqpServerError)>),
 }
 
 impl AmqpServerError {
-    /// Translates an error of the handshake with this host.
     pub fn from_handshake(error: lapin::Error, host: &str, login: AmqpLoginKind) -> Self {
         match error.kind() {
             ErrorKind::IOError(e) => tls_failure(e, host).map_or_else(|| Self::from_early(error.clone()), Self::Tls),
@@ -143,7 +114,6 @@ impl AmqpServerError {
         }
     }
 
-    /// Translates an error of the network.
     pub fn from_io(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::NotListening,
@@ -233,7 +203,7 @@ fn from_refusal(refusal: &AMQPError) -> AmqpServerError {
         // The node that holds a queue is down.
         NOT_FOUND if sentence.contains("down or inaccessible") => AmqpServerError::NotNow(sentence),
         NOT_FOUND => AmqpServerError::Missing(sentence),
-        PRECONDITION_FAILED if is_limit_of_deliveries(&sentence) => AmqpServerError::OtherLimit(sentence),
+        PRECONDITION_FAILED if is_delivery_limit(&sentence) => AmqpServerError::OtherLimit(sentence),
         PRECONDITION_FAILED if sentence.contains("inequivalent arg") => AmqpServerError::Differs(sentence),
         // Includes a quorum queue without a leader, which is an internal error.
         CONNECTION_FORCED | INTERNAL_ERROR => AmqpServerError::Lost(sentence),
@@ -255,21 +225,18 @@ fn printable_server_text(refusal: &AMQPError) -> String {
     refusal.get_message().as_str().chars().map(shown).collect()
 }
 
-/// Returns true if a queue differs in an argument that `most_deliveries` decides.
-fn is_limit_of_deliveries(sentence: &str) -> bool {
+/// Returns true if a queue differs in an argument that its delivery limit decides.
+fn is_delivery_limit(sentence: &str) -> bool {
     let differs = |argument: &&str| sentence.contains(&format!("inequivalent arg '{argument}"));
     ["x-delivery-limit", "x-dead-letter-", "x-overflow"].iter().any(differs)
 }
 
-/// Returns true if the refusal is a limit on connections.
 fn is_connection_limit(refusal: &AMQPError) -> bool {
     refusal.get_id() == NOT_ALLOWED && refusal.get_message().as_str().contains("limit")
 }
 
-/// Joins several servers' names and errors.
 fn each(failed: &[(String, AmqpServerError)]) -> String {
-    let sentences: Vec<String> = failed.iter().map(|(host, error)| format!("{host} {error}")).collect();
-    sentences.join("; ")
+    failed.iter().map(|(host, error)| format!("{host} {error}")).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -277,8 +244,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_become_sentences_and_pass_or_not() {
-        for (code, said, words, passes) in [
+    fn each_refusal_becomes_a_transient_or_permanent_error() {
+        for (code, text, words, passes) in [
             (320, "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'", "lost the", true),
             (403, "ACCESS_REFUSED - access to exchange 'x' in vhost '/' refused", "refused: ACCESS_REFUSED", false),
             (404, "NOT_FOUND - no exchange 'x' in vhost '/'", "open it again", true),
@@ -293,16 +260,16 @@ mod tests {
             (530, "NOT_ALLOWED - no", "refused: NOT_ALLOWED", false),
             (541, "INTERNAL_ERROR - queue 'x' has no leader", "lost the connection", true),
         ] {
-            let error = AmqpServerError::from(refusal(code, said));
+            let error = AmqpServerError::from(refusal(code, text));
             let sentence = error.to_string();
-            assert!(sentence.contains(words) && sentence.contains(said), "{said}: {sentence}");
-            assert_eq!(error.is_transient(), passes, "{said}");
-            assert_eq!(error.not_published("amqp://h:1").is_transient(), passes, "{said}");
+            assert!(sentence.contains(words) && sentence.contains(text), "{text}: {sentence}");
+            assert_eq!(error.is_transient(), passes, "{text}");
+            assert_eq!(error.not_published("amqp://h:1").is_transient(), passes, "{text}");
         }
     }
 
     #[test]
-    fn a_refused_handshake_says_what_to_check() {
+    fn a_refused_handshake_names_the_setting_to_check() {
         for (code, login, words) in [
             (403, AmqpLoginKind::Password, "check USER:PASSWORD@"),
             (403, AmqpLoginKind::Guest, "write amqp://USER:PASSWORD@HOST:PORT"),
@@ -316,20 +283,18 @@ mod tests {
     }
 
     #[test]
-    fn of_several_servers_each_is_told() {
+    fn the_error_of_several_servers_names_each() {
         let one = ("a:1".to_owned(), AmqpServerError::NotListening);
         let other = ("b:2".to_owned(), AmqpServerError::Login);
-        assert!(matches!(
-            AmqpServerError::combine(vec![("a:1".to_owned(), AmqpServerError::Login)]),
-            AmqpServerError::Login
-        ));
+        let single = AmqpServerError::combine(vec![("a:1".to_owned(), AmqpServerError::Login)]);
+        assert!(matches!(single, AmqpServerError::Login));
         let all = AmqpServerError::combine(vec![one, other]);
         let sentence = all.to_string();
         assert!(all.is_transient() && sentence.contains("a:1 refused the connection"), "{sentence}");
         assert!(sentence.contains("b:2 refused the user name"), "{sentence}");
     }
 
-    fn refusal(code: u16, said: &str) -> lapin::Error {
-        ErrorKind::ProtocolError(AMQPError::from_id(code, said.into()).expect("a number of AMQP")).into()
+    fn refusal(code: u16, text: &str) -> lapin::Error {
+        ErrorKind::ProtocolError(AMQPError::from_id(code, text.into()).expect("a number of AMQP")).into()
     }
 }

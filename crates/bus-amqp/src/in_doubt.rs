@@ -9,33 +9,21 @@ use crate::error::AmqpServerError;
 /// The messages in doubt, in their order.
 #[derive(Default)]
 pub(crate) struct InDoubtMessages {
-    numbers: Vec<u64>,
+    pub numbers: Vec<u64>,
     bodies: Vec<Vec<u8>>,
     /// The last attempt to send each message.
     pub sent: Vec<SentMessage>,
 }
 
 impl InDoubtMessages {
-    /// Adds a message.
     pub fn add(&mut self, number: u64, body: Vec<u8>, sent: SentMessage) {
         self.numbers.push(number);
         self.bodies.push(body);
         self.sent.push(sent);
     }
 
-    /// Returns true if no message is in doubt.
-    pub fn is_empty(&self) -> bool {
-        self.sent.is_empty()
-    }
-
-    /// Returns true if any message waits for its answer.
     pub fn is_waiting(&self) -> bool {
         self.sent.iter().any(SentMessage::is_waiting)
-    }
-
-    /// Returns their sequence numbers.
-    pub fn numbers(&self) -> &[u64] {
-        &self.numbers
     }
 
     /// Returns copies of the whole messages.
@@ -43,10 +31,9 @@ impl InDoubtMessages {
         self.bodies.iter().cloned()
     }
 
-    /// Drops the messages that are published by now, and returns the fate of all. A message whose last attempt failed
-    /// stays in doubt, because an earlier copy may be published.
-    pub fn settle(&mut self, place: &AmqpDestination) -> Vec<Fate> {
-        let found = fates(&self.sent, &self.numbers, place, || AmqpServerError::Timeout);
+    /// Drops the messages that are published by now, and returns the fate of all; a failed resend stays in doubt.
+    pub fn settle(&mut self, destination: &AmqpDestination) -> Vec<Fate> {
+        let found = fates(&self.sent, &self.numbers, destination, || AmqpServerError::Timeout);
         let settled: Vec<Fate> = found.into_iter().map(|(fate, _why)| fate.after_resend()).collect();
         let before = std::mem::take(self);
         let all = before.numbers.into_iter().zip(before.bodies).zip(before.sent);

@@ -13,9 +13,9 @@
 use std::io;
 use std::pin::Pin;
 
+use lapin::ExchangeKind;
 use lapin::options::{ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
-use lapin::{Channel, ExchangeKind};
 use tickpath_bus_api::Numbering;
 use tickpath_clock::HostClock;
 
@@ -42,8 +42,8 @@ pub(crate) struct LastKnownQueue {
 impl Incarnation {
     /// Returns the incarnation of an existing queue or topic. None if this user may not make or bind exchanges, or if
     /// the virtual host's name is so long that the broker's answer is cut off.
-    pub fn identify(link: &AmqpConnection, place: &AmqpDestination) -> Result<Option<Self>, AmqpServerError> {
-        match Self::find_or_create(link, place) {
+    pub fn identify(link: &AmqpConnection, destination: &AmqpDestination) -> Result<Option<Self>, AmqpServerError> {
+        match Self::find_or_create(link, destination) {
             Err(AmqpServerError::Refused(_)) => Ok(None),
             found => found,
         }
@@ -51,15 +51,14 @@ impl Incarnation {
 
     /// Asks, without waiting, whether the queue or topic is still this one; fails if it is not. The check costs a
     /// channel, because the usual answer is a refusal and ends it, and must be dropped before the connection.
-    pub fn check(&self, link: &AmqpConnection, place: &AmqpDestination) -> IncarnationCheck {
-        let (opening, known, exchange) = (link.begin_channel(), self.clone(), identity_exchange(place.object()));
-        let (fresh, options) = (Self::random(), options(place));
+    pub fn check(&self, link: &AmqpConnection, destination: &AmqpDestination) -> IncarnationCheck {
+        let (opening, known, exchange) = (link.begin_channel(), self.clone(), identity_exchange(&destination.object));
+        let (fresh, options) = (Self::random(), options(destination));
         Box::pin(async move {
             let (arguments, channel) = (fresh?.arguments(), opening.await?);
             let declaring = channel.exchange_declare(exchange, ExchangeKind::Fanout, options, arguments);
             match declaring.await.map_err(AmqpServerError::from) {
-                // The exchange was gone with the queue; the next puller or subscriber binds the new exchange to the new
-                // queue.
+                // The exchange was gone with the queue; the next puller or subscriber binds the new exchange.
                 Ok(()) => Err(AmqpServerError::Missing("another one has its name by now".to_owned())),
                 Err(AmqpServerError::Differs(sentence)) => match Self::parse_refusal(&sentence) {
                     Some(now) if now != known => Err(AmqpServerError::Missing(sentence)),
@@ -72,16 +71,15 @@ impl Incarnation {
         })
     }
 
-    /// Returns the exchange that exists as long as the topic of this incarnation does. No topic and no queue has its
-    /// name.
+    /// Returns the exchange that exists as long as the topic of this incarnation. No topic or queue has its name.
     pub fn exchange(&self) -> ShortString {
         format!("~~{}", self.0).into()
     }
 
-    fn find_or_create(link: &AmqpConnection, place: &AmqpDestination) -> Result<Option<Self>, AmqpServerError> {
-        let (fresh, options) = (Self::random()?, options(place));
+    fn find_or_create(link: &AmqpConnection, destination: &AmqpDestination) -> Result<Option<Self>, AmqpServerError> {
+        let (fresh, options) = (Self::random()?, options(destination));
         let arguments = fresh.arguments();
-        let exchange = identity_exchange(place.object());
+        let exchange = identity_exchange(&destination.object);
         let channel = link.channel()?;
         let declaring = channel.exchange_declare(exchange.clone(), ExchangeKind::Fanout, options, arguments);
         let found = match link.wait_for_answer(declaring) {
@@ -94,16 +92,21 @@ impl Incarnation {
         };
         // A refusal has ended the first channel.
         let channel = link.channel()?;
-        match place.object() {
+        match &destination.object {
             AmqpObject::Queue(queue) => {
                 let (key, options) = (ShortString::default(), QueueBindOptions::default());
                 link.wait_for_answer(channel.queue_bind(queue.clone(), exchange, key, options, FieldTable::default()))?;
             }
             AmqpObject::Exchange(topic) => {
-                bind(link, &channel, topic, exchange)?;
+                // The topic's exchange is bound to the others, so that they are deleted with it.
+                let bind = |exchange: ShortString| {
+                    let (key, options, none) = <(ShortString, ExchangeBindOptions, FieldTable)>::default();
+                    link.wait_for_answer(channel.exchange_bind(topic.clone(), exchange, key, options, none))
+                };
+                bind(exchange)?;
                 let (own, kind) = (found.exchange(), ExchangeKind::Fanout);
                 link.wait_for_answer(channel.exchange_declare(own.clone(), kind, options, FieldTable::default()))?;
-                bind(link, &channel, topic, own)?;
+                bind(own)?;
             }
         }
         Ok(Some(found))
@@ -135,31 +138,19 @@ impl Incarnation {
 }
 
 /// Returns the options of an exchange that holds an incarnation.
-fn options(place: &AmqpDestination) -> ExchangeDeclareOptions {
+fn options(destination: &AmqpDestination) -> ExchangeDeclareOptions {
     ExchangeDeclareOptions {
-        durable: place.is_durable(),
+        durable: destination.is_durable(),
         auto_delete: true,
         internal: true,
         ..ExchangeDeclareOptions::default()
     }
 }
 
-/// Binds a topic's exchange to this one, so that this one is deleted with the topic.
-fn bind(
-    link: &AmqpConnection,
-    channel: &Channel,
-    topic: &ShortString,
-    exchange: ShortString,
-) -> Result<(), AmqpServerError> {
-    let (key, options) = (ShortString::default(), ExchangeBindOptions::default());
-    link.wait_for_answer(channel.exchange_bind(topic.clone(), exchange, key, options, FieldTable::default()))
-}
-
-/// Returns the name of a queue's or topic's exchange, which no topic has. It is short, because the broker cuts its
-/// answers off at 255 bytes, and the same in all programs (FNV-1a).
-fn identity_exchange(what: &AmqpObject) -> ShortString {
+/// Returns the name of an identity exchange: no topic's, short as the broker cuts answers off, and stable (FNV-1a).
+fn identity_exchange(object: &AmqpObject) -> ShortString {
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    let hashed = match what {
+    let hashed = match object {
         AmqpObject::Queue(name) => name.as_str().to_owned(),
         // A queue's name has no space in it.
         AmqpObject::Exchange(name) => format!("topic {name}"),
@@ -172,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_incarnation_is_read_from_the_refusal_of_another_one() {
+    fn an_incarnation_is_parsed_from_the_brokers_refusal() {
         let (wanted, found) = (Incarnation::random().unwrap(), Incarnation::random().unwrap());
         assert_ne!(wanted, found);
         let [exchange, host] = [identity_exchange(&queue("orders")).to_string(), "v".repeat(32)];
@@ -197,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn each_queue_and_each_topic_has_an_exchange_of_its_own_for_ever() {
+    fn each_queue_and_each_topic_has_an_identity_exchange_of_its_own() {
         assert_eq!(identity_exchange(&queue("a")).as_str(), "~af63dc4c8601ec8c", "as FNV-1a has it everywhere");
         assert_ne!(identity_exchange(&queue("orders")), identity_exchange(&queue("orders.dead")));
         let topic = AmqpObject::Exchange("orders".into());

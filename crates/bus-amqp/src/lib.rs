@@ -23,19 +23,17 @@
 //!   With these and no user in the URL, the certificate is the login (SASL `EXTERNAL`, for which the broker needs the
 //!   plugin `rabbitmq_auth_mechanism_ssl`).
 //! * **Durable**: `?durable` makes exchanges and queues that survive the broker, and messages persistent: queues are
-//!   quorum queues, on as many nodes as `&replicas=N` says. All users of a topic or a queue must agree on it.
+//!   quorum queues, on the number of nodes in `&replicas=N`. All users of a topic or a queue must agree on it.
 //!
 //! A **topic** is a fanout exchange of the same name, made by the first publisher or subscriber, and not deleted with
-//! its last subscriber. A subscriber has a queue of its own there, which ends with its connection. RabbitMQ stores
-//! nothing for later subscribers, and numbers no messages; so there is neither history nor a sequence number, and only
-//! the policy `overwrite`.
+//! its last subscriber. A subscriber's own queue there ends with its connection. RabbitMQ stores nothing for later
+//! subscribers, and numbers no messages: there is no history, no sequence number, and only the policy `overwrite`.
 //!
 //! * Publishing waits for the broker's confirmation; a batch is sent in windows of 1024 messages or 4 MiB, and ends
 //!   with the first window that fails. A topic without subscribers confirms, too.
 //! * A subscriber is sent up to [`MAX_PREFETCH`] messages and [`MAX_PREFETCH_BYTES`] ahead, estimated from the lengths
-//!   that it has seen: the bytes are exceeded only where long messages follow many short ones, until the first of them
-//!   is polled. For a subscriber that is further behind the broker keeps [`MAX_BEHIND_BYTES`] and drops the oldest
-//!   messages.
+//!   that it has seen, and exceeded only where long messages follow many short ones. For a subscriber that is further
+//!   behind the broker keeps [`MAX_BEHIND_BYTES`] and drops the oldest messages.
 //! * Dropped messages are counted as [`Gap::Missed`](tickpath_bus_api::Gap) where the publisher's sequence numbers
 //!   allow it, else reported as `Reconnected`; so is a topic that was removed and made anew
 //!   (`docs/design/rabbitmq-losses.md`).
@@ -63,9 +61,8 @@
 //!   connection are not handed over. The broker closes the connection of a puller that holds messages for longer than
 //!   its `consumer_timeout`, half an hour, with the same effect.
 //! * A queue that no longer exists when the connection is made again is reported as
-//!   [`MessagesLost`](tickpath_bus_api::ReceiveError::MessagesLost), also if a pusher has already made it anew. So is
-//!   the number of messages that may be gone, with at most once, when a puller loses its connection as it takes them
-//!   out.
+//!   [`MessagesLost`](tickpath_bus_api::ReceiveError::MessagesLost), also if a pusher has made it anew. So is the
+//!   number of messages that may be gone, at most once, when a puller loses its connection while it takes them out.
 //!
 //! For both: a message that was sent and not confirmed, because the connection was lost or no answer came for 5 s, is
 //! [`Unknown`](tickpath_bus_api::PublishError::Unknown), and never sent again automatically. A message that surely did
@@ -79,8 +76,7 @@
 //! a `~` before them on the broker, which no name of ours can have.
 //!
 //! Each publisher, subscriber, pusher and puller has a connection with two threads: `lapin-io-loop`, the library's,
-//! which writes, reads and parses, and `amqp`, which waits for the socket. The caller polls the library's futures
-//! itself:
+//! and `amqp`, which waits for the socket. The caller polls the library's futures itself:
 //!
 //! ```text
 //!   publish   caller ──> io loop ──> socket ─broker─> socket ──> amqp ──> io loop ──> caller
@@ -161,11 +157,11 @@ impl AmqpBus {
     }
 
     fn topic(&self, name: &str) -> AmqpDestination {
-        AmqpDestination::topic(name, self.server.durability())
+        AmqpDestination::topic(name, self.server.durability)
     }
 
     fn queue(&self, name: &str) -> AmqpDestination {
-        AmqpDestination::queue(name, self.server.durability(), None)
+        AmqpDestination::queue(name, self.server.durability, None)
     }
 
     /// Refuses a queue name or configuration that cannot be opened.
@@ -179,8 +175,7 @@ impl AmqpBus {
         }
     }
 
-    /// Runs a request on the control connection, and repeats it once on a new connection if it fails: the old one may
-    /// have been lost, or have used up its channels.
+    /// Runs a request on the control connection, and once more on a new one, if the old one was lost or is used up.
     fn request<T>(&self, question: impl Fn(&AmqpConnection) -> Result<T, AmqpServerError>) -> Result<T, ConnectError> {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = control.as_ref().and_then(|link| question(link).ok()) {
@@ -197,7 +192,7 @@ impl AmqpBus {
 impl Connection for AmqpBus {
     fn server_description(&self) -> ServerDescription {
         let version = broker_version::version(&self.server).ok().flatten();
-        let kept = match self.server.durability() {
+        let kept = match self.server.durability {
             Durability::Transient => "memory".to_owned(),
             Durability::Durable { replicas: None } => "majority".to_owned(),
             Durability::Durable { replicas: Some(replicas) } => replicas.to_string(),
@@ -222,7 +217,7 @@ impl Connection for AmqpBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         if config.policy != Policy::Overwrite {
             return Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
@@ -234,21 +229,21 @@ impl Connection for AmqpBus {
     }
 
     fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         let from = match start {
             StartPosition::Now => {
                 return adaptive::subscriber(wait, AmqpSubscriber::open(self.server.clone(), topic, wait)?);
             }
             StartPosition::Oldest => "start at the oldest message".to_owned(),
             StartPosition::Sequence(sequence) => format!("start at the sequence number {sequence}"),
-            StartPosition::After(_) => "go on behind a resume token".to_owned(),
+            StartPosition::After(_) => "resume after a token".to_owned(),
         };
         let remedy = "its topics keep no messages: start 'now', or use a queue, or a topic on shm:// or file://";
         Err(ConnectError::Unsupported { transport: TRANSPORT.name, what: from, remedy })
     }
 
     fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         self.request(|link| self.topic(topic).delete(link))
     }
 
@@ -261,7 +256,7 @@ impl Connection for AmqpBus {
             detects_death: true,
             counts_waiting: true,
             exact_resend: false,
-            counts_deliveries: self.server.durability() != Durability::Transient,
+            counts_deliveries: self.server.durability != Durability::Transient,
             gives_back: true,
             max_payload: MAX_PAYLOAD_BYTES,
         }
@@ -269,8 +264,8 @@ impl Connection for AmqpBus {
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         self.check_queue(queue, config)?;
-        let place = AmqpDestination::queue(queue, self.server.durability(), config.max_deliveries);
-        Ok(Box::new(AmqpSender::open(self.server.clone(), place)?))
+        let destination = AmqpDestination::queue(queue, self.server.durability, config.max_deliveries);
+        Ok(Box::new(AmqpSender::open(self.server.clone(), destination)?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {

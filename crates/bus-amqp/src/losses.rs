@@ -1,5 +1,4 @@
-//! Losses of which the broker has given notice: reported as uncountable, unless the publisher's sequence numbers count
-//! them.
+//! Losses reported by the broker: a gap without a count, unless the publisher's sequence numbers count them.
 //!
 //! ```text
 //!   all that came, what was dropped and what follows is of one publisher     its numbers: Missed(n)
@@ -31,11 +30,12 @@ pub(crate) struct DropTracker {
 /// The publisher of a set of messages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum PublisherSet {
-    /// An empty set.
     #[default]
     Empty,
-    /// A single publisher, with its next sequence number.
-    Single { publisher: u64, next: u64 },
+    Single {
+        publisher: u64,
+        next: u64,
+    },
     /// Several publishers, or messages without numbers.
     Several,
 }
@@ -70,14 +70,11 @@ impl PublisherSet {
         matches!(self, Self::Single { publisher, next } if publisher == origin.publisher && origin.sequence < next)
     }
 
-    /// Returns true if the messages that came, were lost and follow are all from one publisher, whose sequence numbers
-    /// then count the loss.
+    /// Returns true if all messages are from one publisher, whose sequence numbers then count the loss.
     fn counts_loss(self, lost: Self, now: Option<MessageId>) -> bool {
-        let (Self::Single { publisher: came, .. }, Self::Single { publisher: lost, .. }, Some(now)) = (self, lost, now)
-        else {
-            return false;
-        };
-        came == lost && lost == now.publisher
+        let publisher = now.map(|now| now.publisher);
+        let is_only = |set: Self| matches!(set, Self::Single { publisher: only, .. } if Some(only) == publisher);
+        is_only(self) && is_only(lost)
     }
 }
 
@@ -93,11 +90,11 @@ impl DropTracker {
         // A duplicate, or a loss that sequence numbers have already shown.
         let is_known = origin.is_some_and(|origin| self.received_from.has_passed(origin));
         match self.dropped.back_mut() {
-            Some(here) if here.last_tag + 1 == tag => {
-                here.last_tag = tag;
+            Some(loss) if loss.last_tag + 1 == tag => {
+                loss.last_tag = tag;
                 if !is_known {
-                    here.publishers = here.publishers.with(origin);
-                    here.is_last |= is_last;
+                    loss.publishers = loss.publishers.with(origin);
+                    loss.is_last |= is_last;
                 }
             }
             _ if is_known => {}
@@ -110,28 +107,26 @@ impl DropTracker {
         }
     }
 
-    /// Returns true once if a loss is to be reported before the message of this tag, whose sequence number does not
-    /// show it.
+    /// Returns true once if a loss is to be reported before this message, whose sequence number does not show it.
     #[inline]
     pub fn take_loss_before(&mut self, tag: u64, origin: Option<MessageId>) -> bool {
         if self.dropped.is_empty() || origin.is_some_and(|origin| self.received_from.has_passed(origin)) {
             return false;
         }
-        let mut are_untold = false;
+        let mut is_uncounted = false;
         while let Some(dropped) = self.dropped.pop_front_if(|dropped| dropped.first_tag < tag) {
-            are_untold |= !self.received_from.counts_loss(dropped.publishers, origin);
+            is_uncounted |= !self.received_from.counts_loss(dropped.publishers, origin);
         }
-        are_untold
+        is_uncounted
     }
 
-    /// Returns true once if there was a loss that perhaps no message follows; to be called when all earlier messages
-    /// are handed over.
+    /// Returns true once if there was a loss that perhaps no message follows, when all earlier ones are handed over.
     pub fn take_trailing_loss(&mut self) -> bool {
-        let are_last = self.dropped.iter().any(|dropped| dropped.is_last);
-        if are_last {
+        let is_trailing = self.dropped.iter().any(|dropped| dropped.is_last);
+        if is_trailing {
             self.dropped.clear();
         }
-        are_last
+        is_trailing
     }
 
     /// Clears all losses, because the lost connection is reported and covers them.
@@ -148,71 +143,70 @@ mod tests {
         Some(MessageId { clock: 1, publisher, sequence: number })
     }
 
-    /// Returns whether a loss is reported before `next`, after `came`, with `dropped` by notices of the tags 10, 11 and
-    /// so on.
-    fn is_told(came: &[Option<MessageId>], dropped: &[Option<MessageId>], next: Option<MessageId>) -> bool {
+    /// Returns whether a loss of `dropped`, by notices of the tags 10, 11 and so on, is reported before `next`.
+    fn is_reported(received: &[Option<MessageId>], dropped: &[Option<MessageId>], next: Option<MessageId>) -> bool {
         let mut losses = DropTracker::default();
-        came.iter().for_each(|&origin| losses.record_received(origin));
+        received.iter().for_each(|&origin| losses.record_received(origin));
         (10..).zip(dropped).for_each(|(tag, &origin)| losses.record_dropped(tag, origin, false));
         assert!(!losses.take_loss_before(9, None), "it was sent before the notice");
-        let is_told = losses.take_loss_before(20, next);
-        assert!(!is_told || !losses.take_loss_before(21, next), "once");
-        is_told
+        let is_reported = losses.take_loss_before(20, next);
+        assert!(!is_reported || !losses.take_loss_before(21, next), "once");
+        is_reported
     }
 
     #[test]
-    fn each_loss_is_told_where_it_was_and_notices_with_nothing_between_them_are_one() {
+    fn adjacent_notices_are_one_loss_reported_in_its_place() {
         let mut losses = DropTracker::default();
         losses.record_received(None);
         // None of the messages between them was polled before.
         [12, 13, 16].iter().for_each(|&tag| losses.record_dropped(tag, None, false));
         assert_eq!(losses.dropped.len(), 2);
-        let told: Vec<u64> =
+        let reported: Vec<u64> =
             [11, 14, 15, 17, 18].into_iter().filter(|&tag| losses.take_loss_before(tag, None)).collect();
-        assert_eq!(told, [14, 17]);
+        assert_eq!(reported, [14, 17]);
     }
 
     #[test]
-    fn numbers_tell_at_one_place_what_they_do_not_tell_at_another() {
+    fn each_loss_is_counted_or_reported_by_its_own_publishers() {
         let mut losses = DropTracker::default();
         losses.record_received(of(1, 0));
         losses.record_dropped(10, of(1, 1), false);
         losses.record_dropped(12, None, false);
-        assert!(!losses.take_loss_before(11, of(1, 2)), "his number tells it");
+        assert!(!losses.take_loss_before(11, of(1, 2)), "the sequence number shows it");
         losses.record_received(of(1, 2));
-        assert!(losses.take_loss_before(13, of(1, 3)), "the other one had none");
+        assert!(losses.take_loss_before(13, of(1, 3)), "the other message had no number");
     }
 
     #[test]
-    fn numbers_tell_what_one_publisher_alone_has_lost() {
-        assert!(!is_told(&[of(1, 0), of(1, 1)], &[of(1, 2)], of(1, 9)));
-        assert!(!is_told(&[of(1, 0)], &[], of(1, 9)), "nothing was dropped");
-        assert!(is_told(&[], &[of(1, 2)], of(1, 9)), "nobody knows what was his first one");
+    fn sequence_numbers_count_the_losses_of_a_single_publisher() {
+        assert!(!is_reported(&[of(1, 0), of(1, 1)], &[of(1, 2)], of(1, 9)));
+        assert!(!is_reported(&[of(1, 0)], &[], of(1, 9)), "nothing was dropped");
+        assert!(is_reported(&[], &[of(1, 2)], of(1, 9)), "the publisher's first number is unknown");
     }
 
     #[test]
-    fn what_no_numbers_tell_is_told() {
-        assert!(is_told(&[of(1, 0)], &[of(1, 1)], of(2, 5)), "he has ended");
-        assert!(is_told(&[of(1, 0)], &[of(2, 0)], of(2, 5)), "nobody has seen his first ones");
-        assert!(is_told(&[of(1, 0)], &[of(2, 0)], of(1, 5)), "he came and ended unseen");
-        assert!(is_told(&[of(1, 0), of(2, 0)], &[of(1, 1)], of(1, 5)), "the other one's last ones are gone, too");
-        assert!(is_told(&[None], &[None], None), "others have no numbers");
-        assert!(is_told(&[of(1, 0)], &[None], of(1, 1)));
-        assert!(is_told(&[of(1, 0)], &[of(1, 1)], None));
+    fn losses_that_sequence_numbers_do_not_count_are_reported() {
+        assert!(is_reported(&[of(1, 0)], &[of(1, 1)], of(2, 5)), "the publisher has ended");
+        assert!(is_reported(&[of(1, 0)], &[of(2, 0)], of(2, 5)), "the second publisher's start is unseen");
+        assert!(is_reported(&[of(1, 0)], &[of(2, 0)], of(1, 5)), "the second publisher came and ended unseen");
+        assert!(is_reported(&[of(1, 0), of(2, 0)], &[of(1, 1)], of(1, 5)), "the second publisher's end is unseen");
+        assert!(is_reported(&[None], &[None], None), "messages without numbers");
+        assert!(is_reported(&[of(1, 0)], &[None], of(1, 1)));
+        assert!(is_reported(&[of(1, 0)], &[of(1, 1)], None));
     }
 
     #[test]
-    fn a_copy_is_no_loss_and_no_end_of_one() {
-        assert!(!is_told(&[of(1, 0), of(1, 1)], &[of(1, 0)], of(2, 0)), "a copy of what came was dropped");
+    fn a_duplicate_is_no_loss_and_ends_none() {
+        assert!(!is_reported(&[of(1, 0), of(1, 1)], &[of(1, 0)], of(2, 0)), "a duplicate was dropped");
         let mut losses = DropTracker::default();
         losses.record_received(of(1, 4));
         losses.record_dropped(10, of(1, 5), false);
-        assert!(!losses.take_loss_before(11, of(1, 3)), "a copy comes");
+        assert!(!losses.take_loss_before(11, of(1, 3)), "a duplicate arrives");
         assert!(losses.take_loss_before(12, of(2, 0)));
     }
 
     #[test]
-    fn what_may_be_the_last_one_is_told_though_nothing_follows() {
+    fn the_loss_of_a_last_message_is_reported_without_a_successor() {
         let mut losses = DropTracker::default();
         losses.record_dropped(10, None, false);
         assert!(!losses.take_trailing_loss());

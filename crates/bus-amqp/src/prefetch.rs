@@ -13,17 +13,15 @@ use crate::sender::MAX_PAYLOAD_BYTES;
 /// Max bytes that a subscriber or puller is sent ahead, by the lengths of the messages that it has seen.
 pub const MAX_PREFETCH_BYTES: usize = 64 << 20;
 
-/// The number of messages sent ahead at first.
 const INITIAL_PREFETCH: u16 = (MAX_PREFETCH_BYTES / MAX_PAYLOAD_BYTES) as u16;
-
-/// The number of messages polled before more are asked for, except for the first time: a change takes a moment, in
-/// which none come.
+/// The number of messages polled before each further increase: a change takes a moment, in which none arrive.
 const MESSAGES_BEFORE_GROWTH: u16 = 1024;
 
 /// The number of messages sent ahead on one connection.
 #[derive(Debug)]
 pub(crate) struct PrefetchWindow {
-    current: u16,
+    /// Sent ahead now.
+    pub current: u16,
     /// Max messages, a power of two.
     max: u16,
     /// The number of messages until it may grow.
@@ -34,13 +32,8 @@ pub(crate) struct PrefetchWindow {
 
 impl PrefetchWindow {
     /// Starts with few messages, and allows this many, a power of two.
-    pub fn new(most: u16) -> Self {
-        Self { current: INITIAL_PREFETCH.min(most), max: most, until_growth: INITIAL_PREFETCH, longest: 0 }
-    }
-
-    /// Returns the number of messages sent ahead now.
-    pub fn current(&self) -> u16 {
-        self.current
+    pub fn new(max: u16) -> Self {
+        Self { current: INITIAL_PREFETCH.min(max), max, until_growth: INITIAL_PREFETCH, longest: 0 }
     }
 
     /// Records a message's length in bytes; returns the new number to send ahead, if it changes.
@@ -58,8 +51,7 @@ impl PrefetchWindow {
         None
     }
 
-    /// Returns how many messages of this length the bound holds, at least one; a power of two, so that it changes
-    /// rarely.
+    /// Returns how many messages of this length the bound holds, at least one; a power of two, to change rarely.
     fn max_fitting(&self, bytes: usize) -> u16 {
         let whole = (MAX_PREFETCH_BYTES / bytes.max(1)).clamp(1, usize::from(self.max));
         1 << whole.ilog2()
@@ -70,36 +62,36 @@ impl PrefetchWindow {
 mod tests {
     use super::*;
 
-    const MOST: u16 = 128;
+    const MAX: u16 = 128;
 
     /// Returns each new number to send ahead, with the index of the message that causes it.
-    fn asked(ahead: &mut PrefetchWindow, lengths: &[usize]) -> Vec<(usize, u16)> {
-        let saw = |(at, &bytes): (usize, &usize)| ahead.record_length(bytes).map(|now| (at, now));
-        lengths.iter().enumerate().filter_map(saw).collect()
+    fn changes(ahead: &mut PrefetchWindow, lengths: &[usize]) -> Vec<(usize, u16)> {
+        let change = |(index, &bytes): (usize, &usize)| ahead.record_length(bytes).map(|now| (index, now));
+        lengths.iter().enumerate().filter_map(change).collect()
     }
 
     #[test]
-    fn short_messages_are_sent_ahead_in_plenty_and_long_ones_are_not() {
-        let mut ahead = PrefetchWindow::new(MOST);
-        assert_eq!(usize::from(ahead.current()) * MAX_PAYLOAD_BYTES, MAX_PREFETCH_BYTES);
-        assert_eq!(asked(&mut ahead, &[100; 3000]), [(3, MOST)], "once");
-        assert_eq!(asked(&mut ahead, &[100, 1 << 20, 1 << 20, 100]), [(1, 64)]);
-        assert_eq!(asked(&mut ahead, &[MAX_PAYLOAD_BYTES, 2 * MAX_PREFETCH_BYTES]), [(0, 4), (1, 1)]);
-        assert_eq!(asked(&mut ahead, &[0; 1024]), [(1023, MOST)]);
-        assert_eq!(asked(&mut PrefetchWindow::new(MOST), &[MAX_PAYLOAD_BYTES; 3000]), []);
+    fn more_short_messages_than_long_ones_are_sent_ahead() {
+        let mut ahead = PrefetchWindow::new(MAX);
+        assert_eq!(usize::from(ahead.current) * MAX_PAYLOAD_BYTES, MAX_PREFETCH_BYTES);
+        assert_eq!(changes(&mut ahead, &[100; 3000]), [(3, MAX)], "once");
+        assert_eq!(changes(&mut ahead, &[100, 1 << 20, 1 << 20, 100]), [(1, 64)]);
+        assert_eq!(changes(&mut ahead, &[MAX_PAYLOAD_BYTES, 2 * MAX_PREFETCH_BYTES]), [(0, 4), (1, 1)]);
+        assert_eq!(changes(&mut ahead, &[0; 1024]), [(1023, MAX)]);
+        assert_eq!(changes(&mut PrefetchWindow::new(MAX), &[MAX_PAYLOAD_BYTES; 3000]), []);
         let mut single = PrefetchWindow::new(1);
-        assert_eq!((single.current(), asked(&mut single, &[100; 3000])), (1, vec![]));
+        assert_eq!((single.current, changes(&mut single, &[100; 3000])), (1, vec![]));
     }
 
     #[test]
-    fn what_is_alike_stays_within_the_bound() {
+    fn messages_of_one_length_stay_within_the_bound() {
         for bytes in [0, 1000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5_000_000, MAX_PAYLOAD_BYTES, MAX_PREFETCH_BYTES]
         {
-            let mut ahead = PrefetchWindow::new(MOST);
+            let mut ahead = PrefetchWindow::new(MAX);
             for _ in 0..10_000 {
                 ahead.record_length(bytes);
             }
-            assert!(usize::from(ahead.current()) * bytes <= MAX_PREFETCH_BYTES && ahead.current() <= MOST, "{bytes}");
+            assert!(usize::from(ahead.current) * bytes <= MAX_PREFETCH_BYTES && ahead.current <= MAX, "{bytes}");
         }
     }
 }

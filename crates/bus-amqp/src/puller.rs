@@ -27,40 +27,39 @@ pub(crate) struct AmqpPuller {
     limits_deliveries: bool,
 }
 
+type Handler<'a> = &'a mut dyn FnMut(PulledMessage<'_>);
+
 impl AmqpPuller {
     /// Connects, and makes the queue if it does not exist.
     pub fn open(server: Arc<AmqpServer>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
-        let &QueueConfig { delivery, foreign, max_deliveries: most_deliveries, .. } = config;
-        let place = AmqpDestination::queue(queue, server.durability(), most_deliveries);
-        let (is_counted, gives_up) = (place.is_durable(), place.limits_deliveries());
+        let &QueueConfig { delivery, foreign, max_deliveries, .. } = config;
+        let destination = AmqpDestination::queue(queue, server.durability, max_deliveries);
+        let counts_deliveries = destination.is_durable();
         let queue = format!("queue '{queue}' on {}", server.name());
         Ok(Self {
-            receiver: AmqpReceiver::open(server, place, wait)?,
+            receiver: AmqpReceiver::open(server, destination, wait)?,
             queue,
             delivery,
             foreign,
-            counts_deliveries: is_counted,
-            limits_deliveries: gives_up,
+            counts_deliveries,
+            limits_deliveries: max_deliveries.is_some(),
         })
     }
 
     /// Hands over messages that the caller acknowledges later.
-    fn pull_at_least_once(
-        &mut self,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<usize, ReceiveError> {
+    fn pull_at_least_once(&mut self, limit: usize, handler: Handler<'_>) -> Result<usize, ReceiveError> {
         if limit > 0
             && let Some(count) = self.receiver.unacknowledged_if_full()
         {
-            let most = if self.limits_deliveries {
-                "one at a time of a queue with a number of most deliveries, so that none is counted unseen".to_owned()
+            let max = if self.limits_deliveries {
+                "one at a time of a queue with a delivery limit, so that each counted delivery is handed over"
+                    .to_owned()
             } else {
-                format!("{MAX_UNACKNOWLEDGED}, or {MAX_PREFETCH_BYTES} bytes by the longest of late")
+                format!("{MAX_UNACKNOWLEDGED}, or {MAX_PREFETCH_BYTES} bytes by the longest recent message")
             };
             let sentence = format!(
-                "{count} messages are handed over and not acknowledged, which is all that a puller can hold: {most}; \
-                 acknowledge them, then pull again"
+                "{count} messages are handed over and not acknowledged, which is the most that a puller can hold: \
+                 {max}; acknowledge them, then pull again"
             );
             return Err(ReceiveError::Other(sentence.into()));
         }
@@ -80,11 +79,7 @@ impl AmqpPuller {
     }
 
     /// Hands over messages that are acknowledged before, so that no other puller gets them.
-    fn pull_at_most_once(
-        &mut self,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<usize, ReceiveError> {
+    fn pull_at_most_once(&mut self, limit: usize, handler: Handler<'_>) -> Result<usize, ReceiveError> {
         let mut taken = Vec::new();
         for _ in 0..limit {
             let Some(delivery) = self.receiver.take_owned() else { break };
@@ -101,8 +96,8 @@ impl AmqpPuller {
             UnacknowledgedCounts { unknown: count, .. } => {
                 return Err(ReceiveError::MessagesLost(format!(
                     "{count} messages of {} may be gone: the connection was lost while they were taken out of it, \
-                     before the broker had answered; what it has not taken out comes again, marked. Use \
-                     'at-least-once' where none may be lost",
+                     before the broker had answered; messages still in it are redelivered, marked. Use 'at-least-once' where \
+                     none may be lost",
                     self.queue
                 )));
             }
@@ -125,9 +120,9 @@ impl Puller for AmqpPuller {
         // Messages lost with the connection are redelivered, unless the queue was lost, too.
         if self.receiver.take_reconnected()? && self.receiver.take_queue_gone() {
             return Err(ReceiveError::MessagesLost(format!(
-                "{} was not there any more when the connection was made again, and what it held is gone: the broker \
-                 was started anew, or somebody removed the queue. It has been made again and is pulled from; \
-                 amqp://…?durable keeps queues on disk",
+                "{} did not exist any more when the connection was made again, and its messages are gone: the broker \
+                 was restarted, or the queue was removed. It was made again and is pulled from; amqp://…?durable keeps \
+                 queues on disk",
                 self.queue
             )));
         }
@@ -141,19 +136,19 @@ impl Puller for AmqpPuller {
         if self.delivery == DeliveryGuarantee::AtMostOnce {
             return Ok(());
         }
-        let UnacknowledgedCounts { redelivered: unsaid, unknown } = self.receiver.acknowledge();
+        let UnacknowledgedCounts { redelivered, unknown } = self.receiver.acknowledge();
         let mut sentences = Vec::new();
-        if unsaid > 0 {
+        if redelivered > 0 {
             sentences.push(format!(
-                "{unsaid} messages of {} are not acknowledged, because the connection was lost that they came by: they \
-                 come again, marked, unless the queue itself is gone",
+                "{redelivered} messages of {} are not acknowledged, because their connection was lost: they are \
+                 redelivered, marked, unless the queue itself is gone",
                 self.queue
             ));
         }
         if unknown > 0 {
             sentences.push(format!(
-                "nobody knows of {unknown} messages of {}, because the connection was lost before the broker had \
-                 answered: they are done with, or come again, marked",
+                "{unknown} messages of {} are in doubt, because the connection was lost before the broker had \
+                 answered: they are acknowledged, or are redelivered, marked",
                 self.queue
             ));
         }
@@ -167,11 +162,11 @@ impl Puller for AmqpPuller {
             }
             DeliveryGuarantee::AtLeastOnce if self.receiver.give_back(tag) => return Ok(()),
             DeliveryGuarantee::AtLeastOnce => {
-                "give back what was handed over, and is neither acknowledged, given back already, nor lost with its \
-                 connection, after which it comes again by itself"
+                "it was not handed over, or is acknowledged, given back already, or lost with its connection, after \
+                 which it is redelivered"
             }
         };
-        Err(ReceiveError::NotAcknowledged(format!("message {tag} of {} is nobody's to give back: {why}", self.queue)))
+        Err(ReceiveError::NotAcknowledged(format!("message {tag} of {} cannot be given back: {why}", self.queue)))
     }
 
     fn wait(&mut self, timeout_ns: u64) {
@@ -179,7 +174,7 @@ impl Puller for AmqpPuller {
     }
 
     fn reconnects(&self) -> Option<u64> {
-        Some(self.receiver.reconnects())
+        Some(self.receiver.reconnects)
     }
 
     fn outage(&self) -> Option<String> {
@@ -187,8 +182,7 @@ impl Puller for AmqpPuller {
     }
 }
 
-/// Returns how often a quorum queue has delivered a message, this time included. The broker's header counts the
-/// deliveries before, and comes from the second delivery on.
+/// Returns how often a quorum queue has delivered a message, from a header that counts the earlier deliveries.
 fn deliveries(delivered: &Delivered) -> u32 {
     let headers = delivered.properties.headers().as_ref();
     let before = headers.and_then(|headers| headers.inner().get("x-delivery-count"));

@@ -11,7 +11,7 @@ use crate::consumer::AmqpConsumer;
 use crate::destination::AmqpDestination;
 use crate::error::AmqpServerError;
 use crate::incarnation::LastKnownQueue;
-use crate::reconnect::{AmqpReconnect, AmqpReconnectOutcome, AmqpReconnectTarget, RECONNECT_BACKOFF};
+use crate::reconnect::{AmqpReconnect, AmqpReconnectTarget, RECONNECT_BACKOFF};
 use crate::server::AmqpServer;
 
 /// A topic or queue that is received from, which outlives its connections.
@@ -21,18 +21,14 @@ pub(crate) struct AmqpReceiver {
     wait: Wait,
     /// The current connection; none during a reconnect.
     consumer: Option<AmqpConsumer>,
-    /// The reconnect in progress.
     reconnect: Option<AmqpReconnect>,
-    reconnects: u64,
+    pub reconnects: u64,
     /// The number of messages that lost connections had handed over and not acknowledged, until it is reported.
     redelivered: usize,
-    /// The pauses between reconnects.
     backoff: ReconnectBackoff,
-    /// The memory of a queue.
     last_queue: LastKnownQueue,
     /// The highest tag given out on earlier connections; the broker counts from 1 on each connection.
     tags_before: u64,
-    /// The last tag given out.
     last_tag: u64,
 }
 
@@ -46,21 +42,20 @@ pub(crate) struct UnacknowledgedCounts {
 }
 
 impl AmqpReceiver {
-    /// Connects.
-    pub fn open(server: Arc<AmqpServer>, place: AmqpDestination, wait: Wait) -> Result<Self, ConnectError> {
+    pub fn open(server: Arc<AmqpServer>, destination: AmqpDestination, wait: Wait) -> Result<Self, ConnectError> {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
-        let intake = AmqpConsumer::open(&server, &place).map_err(|e| server.error(&e))?;
-        let memory = LastKnownQueue { incarnation: intake.incarnation().cloned(), is_gone: false };
+        let consumer = AmqpConsumer::open(&server, &destination).map_err(|e| server.error(&e))?;
+        let last_queue = LastKnownQueue { incarnation: consumer.incarnation.clone(), is_gone: false };
         Ok(Self {
             server,
-            destination: place,
+            destination,
             wait,
-            consumer: Some(intake),
+            consumer: Some(consumer),
             reconnect: None,
             reconnects: 0,
             redelivered: 0,
             backoff: ReconnectBackoff::new(RECONNECT_BACKOFF, clock),
-            last_queue: memory,
+            last_queue,
             tags_before: 0,
             last_tag: 0,
         })
@@ -77,12 +72,6 @@ impl AmqpReceiver {
         std::mem::take(&mut self.last_queue.is_gone)
     }
 
-    /// Returns the number of reconnects.
-    pub fn reconnects(&self) -> u64 {
-        self.reconnects
-    }
-
-    /// Returns why there is no connection now, in a sentence.
     pub fn outage(&self) -> Option<String> {
         self.reconnect.as_ref().and_then(AmqpReconnect::reason)
     }
@@ -90,17 +79,11 @@ impl AmqpReceiver {
     /// Returns the next message that is here.
     #[inline]
     pub fn take(&mut self) -> Option<Delivery> {
-        match self.consumer.as_mut()?.take() {
-            Ok(delivery) => delivery,
-            Err(why) => {
-                self.start_reconnect(&why);
-                None
-            }
-        }
+        let taken = self.consumer.as_mut()?.take();
+        self.reconnect_on_error(taken)
     }
 
-    /// Returns the next message for a puller. Unread messages of a connection known to be lost are redelivered to any
-    /// puller, so they are dropped here.
+    /// Returns the next message for a puller; drops those of a lost connection, which are redelivered to any puller.
     pub fn take_owned(&mut self) -> Option<Delivery> {
         let delivery = self.take()?;
         if self.consumer.as_ref().is_some_and(AmqpConsumer::is_up) {
@@ -110,17 +93,11 @@ impl AmqpReceiver {
         None
     }
 
-    /// Returns the next notice of messages that the broker has dropped. To be called until there is none, after each
-    /// message taken.
+    /// Returns the next notice of dropped messages. To be called after each message taken, until there is none.
     #[inline]
     pub fn take_notice(&mut self) -> Option<Delivery> {
-        match self.consumer.as_mut()?.take_notice() {
-            Ok(notice) => notice,
-            Err(why) => {
-                self.start_reconnect(&why);
-                None
-            }
-        }
+        let taken = self.consumer.as_mut()?.take_notice();
+        self.reconnect_on_error(taken)
     }
 
     /// Idles or sleeps until a message may have come, or until the timeout.
@@ -130,18 +107,17 @@ impl AmqpReceiver {
             return;
         }
         let timeout = Duration::from_nanos(timeout_ns);
-        if let Some(intake) = &mut self.consumer {
-            intake.wait(timeout);
+        if let Some(consumer) = &mut self.consumer {
+            consumer.wait(timeout);
         } else if let Some(reconnect) = &mut self.reconnect {
             reconnect.wait(timeout);
         }
     }
 
-    /// Records that a message is handed over, and is acknowledged later. Returns its tag, which is unique over
-    /// connections.
+    /// Records a message as handed over, to be acknowledged later. Returns its tag, which is unique over connections.
     pub fn hold(&mut self, delivery: &Delivery) -> u64 {
-        if let Some(intake) = &mut self.consumer {
-            intake.hold(delivery.delivery_tag);
+        if let Some(consumer) = &mut self.consumer {
+            consumer.hold(delivery.delivery_tag);
         }
         self.last_tag = self.tags_before + delivery.delivery_tag;
         self.last_tag
@@ -150,9 +126,9 @@ impl AmqpReceiver {
     /// Gives a message back. Returns false if it is not held: handed over by this connection and not acknowledged.
     pub fn give_back(&mut self, tag: u64) -> bool {
         let delivery_tag = tag.saturating_sub(self.tags_before);
-        let is_held = self.consumer.as_ref().is_some_and(|intake| intake.holds(delivery_tag));
+        let is_held = self.consumer.as_ref().is_some_and(|consumer| consumer.holds(delivery_tag));
         if is_held {
-            self.settle(|intake| intake.give_back(delivery_tag));
+            self.settle(|consumer| consumer.give_back(delivery_tag));
         }
         is_held
     }
@@ -160,40 +136,45 @@ impl AmqpReceiver {
     /// Hands over a message that the caller does not acknowledge.
     #[inline]
     pub fn hold_unacknowledged(&mut self, delivery: &Delivery) {
-        if let Some(intake) = &mut self.consumer {
-            intake.hold(delivery.delivery_tag);
-            intake.acknowledge_if_due();
+        if let Some(consumer) = &mut self.consumer {
+            consumer.hold(delivery.delivery_tag);
+            consumer.acknowledge_if_due();
         }
     }
 
-    /// Returns the number of messages handed over and not acknowledged, if the broker sends no more before an
-    /// acknowledgement.
+    /// Returns the number of unacknowledged messages, if the broker sends no more before an acknowledgement.
     pub fn unacknowledged_if_full(&self) -> Option<usize> {
-        self.consumer.as_ref().filter(|intake| intake.is_full()).map(AmqpConsumer::held)
+        self.consumer.as_ref().filter(|consumer| consumer.is_full()).map(AmqpConsumer::held)
     }
 
-    /// Acknowledges all messages handed over. Returns once how many may be redelivered, because their connection is
-    /// lost.
+    /// Acknowledges all messages handed over. Returns once how many may be redelivered after a lost connection.
     pub fn acknowledge(&mut self) -> UnacknowledgedCounts {
-        let unsaid = std::mem::take(&mut self.redelivered);
-        let is_said = self.consumer.as_ref().is_some_and(AmqpConsumer::is_up);
+        let redelivered = std::mem::take(&mut self.redelivered);
+        let is_sent = self.consumer.as_ref().is_some_and(AmqpConsumer::is_up);
         self.settle(AmqpConsumer::acknowledge);
         let lost = std::mem::take(&mut self.redelivered);
-        if is_said {
-            UnacknowledgedCounts { redelivered: unsaid, unknown: lost }
+        if is_sent {
+            UnacknowledgedCounts { redelivered, unknown: lost }
         } else {
-            UnacknowledgedCounts { redelivered: unsaid + lost, unknown: 0 }
+            UnacknowledgedCounts { redelivered: redelivered + lost, unknown: 0 }
         }
     }
 
-    /// Removes a foreign message.
     pub fn reject(&mut self, delivery: &Delivery) {
-        self.settle(|intake| intake.reject(delivery.delivery_tag));
+        self.settle(|consumer| consumer.reject(delivery.delivery_tag));
+    }
+
+    #[inline]
+    fn reconnect_on_error(&mut self, taken: Result<Option<Delivery>, AmqpServerError>) -> Option<Delivery> {
+        taken.unwrap_or_else(|why| {
+            self.start_reconnect(&why);
+            None
+        })
     }
 
     fn settle(&mut self, how: impl FnOnce(&mut AmqpConsumer) -> Result<(), AmqpServerError>) {
-        if let Some(intake) = &mut self.consumer
-            && let Err(why) = how(intake)
+        if let Some(consumer) = &mut self.consumer
+            && let Err(why) = how(consumer)
         {
             self.start_reconnect(&why);
         }
@@ -204,28 +185,20 @@ impl AmqpReceiver {
         let lost = self.consumer.take();
         self.tags_before = self.last_tag;
         self.redelivered += lost.as_ref().map_or(0, AmqpConsumer::held);
-        let (server, place, memory) = (self.server.clone(), self.destination.clone(), self.last_queue.clone());
+        let (server, destination) = (self.server.clone(), self.destination.clone());
+        let target = AmqpReconnectTarget { server, destination, last_queue: self.last_queue.clone() };
         let pause = self.backoff.next_backoff().current();
-        self.reconnect = Some(AmqpReconnect::start(
-            AmqpReconnectTarget { server, destination: place, last_queue: memory },
-            why,
-            lost,
-            pause,
-        ));
+        self.reconnect = Some(AmqpReconnect::start(target, why, lost, pause));
     }
 
     #[cold]
     fn finish_reconnect(&mut self) -> Result<bool, ReceiveError> {
-        let Some(AmqpReconnectOutcome { connected: made, last_queue: memory }) =
-            self.reconnect.as_mut().and_then(AmqpReconnect::outcome)
-        else {
-            return Ok(false);
-        };
-        self.last_queue = memory;
-        match made {
-            Ok(intake) => {
-                self.last_queue.incarnation = intake.incarnation().cloned();
-                self.consumer = Some(intake);
+        let Some(outcome) = self.reconnect.as_mut().and_then(AmqpReconnect::outcome) else { return Ok(false) };
+        self.last_queue = outcome.last_queue;
+        match outcome.connected {
+            Ok(consumer) => {
+                self.last_queue.incarnation = consumer.incarnation.clone();
+                self.consumer = Some(consumer);
                 self.reconnect = None;
                 self.reconnects += 1;
                 Ok(true)

@@ -19,7 +19,6 @@ pub(crate) const RECONNECT_BACKOFF: Backoff = Backoff::between(Duration::from_mi
 pub(crate) struct AmqpReconnect {
     outcome: Receiver<AmqpReconnectOutcome>,
     ready: Option<AmqpReconnectOutcome>,
-    /// The memory of the queue from before.
     last_queue: LastKnownQueue,
     /// The reason for the end of the last connection, then for the last failed attempt, as a sentence.
     outage: Outage,
@@ -27,57 +26,47 @@ pub(crate) struct AmqpReconnect {
     _stop: Sender<()>,
 }
 
-/// The outcome of a reconnect.
 pub(crate) struct AmqpReconnectOutcome {
-    /// The new connection.
     pub connected: Result<AmqpConsumer, AmqpServerError>,
-    /// The memory of the queue by now.
     pub last_queue: LastKnownQueue,
 }
 
-/// The target of a reconnect.
 pub(crate) struct AmqpReconnectTarget {
-    /// The server.
     pub server: Arc<AmqpServer>,
-    /// The topic or queue.
     pub destination: AmqpDestination,
-    /// The memory of the queue.
     pub last_queue: LastKnownQueue,
 }
 
 impl AmqpReconnect {
-    /// Starts trying after a pause. The thread first closes the remains of the lost connection, which can take its
-    /// time, too.
+    /// Starts trying after a pause. The thread first closes the lost connection, which can take its time, too.
     pub fn start(
-        what: AmqpReconnectTarget,
+        target: AmqpReconnectTarget,
         why: &AmqpServerError,
         lost: Option<AmqpConsumer>,
         pause: Duration,
     ) -> Self {
-        let memory = what.last_queue.clone();
-        let why = Outage::begun(Some(what.server.sentence(why)));
-        let known = why.clone();
+        let last_queue = target.last_queue.clone();
+        let outage = Outage::begun(Some(target.server.sentence(why)));
+        let shared_outage = outage.clone();
         let (sender, outcome) = sync_channel(1);
-        let (wanted, still_wanted) = channel();
+        let (stop, stopped) = channel();
         let thread = std::thread::Builder::new().name("amqp-reconnect".to_owned());
         let started = thread.spawn(move || {
             drop(lost);
-            if is_still_wanted(&still_wanted, pause) {
-                reconnect_until_done(what, &known, &still_wanted, &sender);
+            if is_still_wanted(&stopped, pause) {
+                reconnect_until_done(target, &shared_outage, &stopped, &sender);
             }
         });
-        let failed =
-            |e| AmqpReconnectOutcome { connected: Err(AmqpServerError::LocalResource(e)), last_queue: memory.clone() };
-        let ready = started.err().map(failed);
-        Self { outcome, ready, last_queue: memory, outage: why, _stop: wanted }
+        let failed = |e| Err(AmqpServerError::LocalResource(e));
+        let ready =
+            started.err().map(|e| AmqpReconnectOutcome { connected: failed(e), last_queue: last_queue.clone() });
+        Self { outcome, ready, last_queue, outage, _stop: stop }
     }
 
-    /// Returns why there is no connection now, in a sentence.
     pub fn reason(&self) -> Option<String> {
         self.outage.reason()
     }
 
-    /// Returns the outcome, if there is one.
     pub fn outcome(&mut self) -> Option<AmqpReconnectOutcome> {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
@@ -97,36 +86,35 @@ impl AmqpReconnect {
         }
     }
 
-    /// Returns the outcome of a thread that has panicked.
     fn panicked_outcome(&self) -> AmqpReconnectOutcome {
         AmqpReconnectOutcome { connected: Err(AmqpServerError::Closed), last_queue: self.last_queue.clone() }
     }
 }
 
 fn reconnect_until_done(
-    what: AmqpReconnectTarget,
-    why: &Outage,
-    still_wanted: &Receiver<()>,
+    target: AmqpReconnectTarget,
+    outage: &Outage,
+    stopped: &Receiver<()>,
     outcome: &SyncSender<AmqpReconnectOutcome>,
 ) {
-    let AmqpReconnectTarget { server, destination: place, last_queue: mut memory } = what;
+    let AmqpReconnectTarget { server, destination, mut last_queue } = target;
     let mut pause = RECONNECT_BACKOFF;
     loop {
-        match AmqpConsumer::reopen(&server, &place, &mut memory) {
-            Err(e) if e.is_transient() => why.begin(server.sentence(&e)),
-            made => {
+        match AmqpConsumer::reopen(&server, &destination, &mut last_queue) {
+            Err(e) if e.is_transient() => outage.begin(server.sentence(&e)),
+            connected => {
                 // The caller may have dropped the reconnect meanwhile.
-                let _ = outcome.send(AmqpReconnectOutcome { connected: made, last_queue: memory });
+                let _ = outcome.send(AmqpReconnectOutcome { connected, last_queue });
                 return;
             }
         }
-        if !is_still_wanted(still_wanted, pause.grow()) {
+        if !is_still_wanted(stopped, pause.grow()) {
             return;
         }
     }
 }
 
 /// Pauses, or returns early if the reconnect is dropped; true if it is still wanted. The channel never carries a value.
-fn is_still_wanted(wanted: &Receiver<()>, pause: Duration) -> bool {
-    wanted.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
+fn is_still_wanted(stopped: &Receiver<()>, pause: Duration) -> bool {
+    stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
 }

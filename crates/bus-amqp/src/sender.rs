@@ -26,7 +26,6 @@ pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
 /// Max messages of a batch in flight.
 const WINDOW_MESSAGES: usize = 1024;
-
 /// Max bytes of a batch in flight, unless a single message is longer.
 const WINDOW_BYTES: usize = 4 << 20;
 
@@ -56,9 +55,7 @@ struct BatchHeader {
     id: Option<MessageId>,
 }
 
-/// The outcome of a window.
 struct WindowOutcome {
-    /// The fate of each message.
     fates: Vec<Fate>,
     /// The error of the first message that is not published.
     error: Option<AmqpServerError>,
@@ -66,21 +63,19 @@ struct WindowOutcome {
 
 impl AmqpSender {
     /// Connects at once, so that the first message does not pay for it.
-    pub fn open(server: Arc<AmqpServer>, place: AmqpDestination) -> Result<Self, ConnectError> {
+    pub fn open(server: Arc<AmqpServer>, destination: AmqpDestination) -> Result<Self, ConnectError> {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
-        let channel = ConfirmChannel::open(&server, &place).map_err(|e| server.error(&e))?;
-        let (numbering, doubts, given_up) = (Numbering::new(clock), InDoubtMessages::default(), Vec::new());
-        let (channel, refusal) = (Some(channel), None);
+        let channel = ConfirmChannel::open(&server, &destination).map_err(|e| server.error(&e))?;
         Ok(Self {
             server,
-            destination: place,
-            channel,
-            numbering,
-            in_doubt: doubts,
-            abandoned: given_up,
+            destination,
+            channel: Some(channel),
+            numbering: Numbering::new(clock),
+            in_doubt: InDoubtMessages::default(),
+            abandoned: Vec::new(),
             reconnects: 0,
             clock,
-            refusing_policy: refusal,
+            refusing_policy: None,
         })
     }
 
@@ -89,28 +84,30 @@ impl AmqpSender {
         self.send_batch(BatchHeader { stamp, kind, id: None }, payloads)
     }
 
-    fn send_batch(&mut self, heading: BatchHeader, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        wire::send_valid(heading.kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_valid(heading, good))
+    fn send_batch(&mut self, header: BatchHeader, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        wire::send_valid(header.kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_valid(header, good))
     }
 
-    /// Sends all messages, a window at a time, up to the first window that fails. If the connection was lost, messages
-    /// that surely did not leave are sent once more, on a new one.
-    fn send_valid(&mut self, heading: BatchHeader, payloads: &[&[u8]]) -> Result<(), BatchError> {
+    /// Sends all messages by windows, up to one that fails; messages that did not leave are resent on a new connection.
+    fn send_valid(&mut self, header: BatchHeader, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let mut done = 0;
         let mut may_connect = self.ensure_connected().map_err(|e| BatchError::failed_at(done, self.unpublished(&e)))?;
         self.abandon_in_doubt();
         while done < payloads.len() {
             let left = &payloads[done..];
             let left = &left[..window_length(left)];
-            let WindowOutcome { fates, error: why } = self.send_window(heading, left);
+            let WindowOutcome { fates, error: why } = self.send_window(header, left);
             let Some(why) = why else {
                 done += left.len();
                 continue;
             };
-            let sure = fates.iter().take_while(|&&fate| fate == Fate::Published).count();
-            if may_connect && why.is_connection_loss() && fates[sure..].iter().all(|&fate| fate == Fate::NotPublished) {
+            let published = fates.iter().take_while(|&&fate| fate == Fate::Published).count();
+            if may_connect
+                && why.is_connection_loss()
+                && fates[published..].iter().all(|&fate| fate == Fate::NotPublished)
+            {
                 may_connect = false;
-                done += sure;
+                done += published;
                 self.reopen().map_err(|e| BatchError::failed_at(done, self.unpublished(&e)))?;
                 continue;
             }
@@ -123,12 +120,12 @@ impl AmqpSender {
 
     /// Adds to a negative acknowledgement the queue's policy that may be its reason.
     fn add_refusing_policy(&mut self, why: AmqpServerError) -> AmqpServerError {
-        const LASTS: Duration = Duration::from_secs(5);
+        const CACHE_TIME: Duration = Duration::from_secs(5);
         if !matches!(why, AmqpServerError::NotConfirmed) {
             return why;
         }
         let now = self.clock.ticks();
-        let is_known = |asked: u64| self.clock.ns_between(asked, now) < LASTS.as_nanos() as i64;
+        let is_known = |asked: u64| self.clock.ns_between(asked, now) < CACHE_TIME.as_nanos() as i64;
         if !self.refusing_policy.as_ref().is_some_and(|(asked, _)| is_known(*asked)) {
             self.refusing_policy = Some((now, policies::refusing_policy(&self.server, &self.destination)));
         }
@@ -137,27 +134,24 @@ impl AmqpSender {
     }
 
     /// Sends one window. The sequence numbers of trailing messages that surely are not published are used again.
-    fn send_window(&mut self, heading: BatchHeader, payloads: &[&[u8]]) -> WindowOutcome {
-        let BatchHeader { stamp, kind, id: carried } = heading;
-        let origin = |at: usize| carried.unwrap_or_else(|| self.numbering.peek(at));
-        let encode = |at: usize| wire::encode(stamp, kind, origin(at), payloads[at]);
-        let numbers: Vec<u64> = (0..payloads.len()).map(|at| origin(at).sequence).collect();
+    fn send_window(&mut self, header: BatchHeader, payloads: &[&[u8]]) -> WindowOutcome {
+        let BatchHeader { stamp, kind, id: carried_id } = header;
+        let id = |index: usize| carried_id.unwrap_or_else(|| self.numbering.peek(index));
+        let encode = |index: usize| wire::encode(stamp, kind, id(index), payloads[index]);
+        let numbers: Vec<u64> = (0..payloads.len()).map(|index| id(index).sequence).collect();
         let Some(channel) = &self.channel else {
             // Not reached: `ensure_connected` has connected.
-            return WindowOutcome {
-                fates: vec![Fate::NotPublished; payloads.len()],
-                error: Some(AmqpServerError::Closed),
-            };
+            let fates = vec![Fate::NotPublished; payloads.len()];
+            return WindowOutcome { fates, error: Some(AmqpServerError::Closed) };
         };
         let sent = channel.send(&self.destination, (0..payloads.len()).map(encode));
-        let silence = || if channel.is_blocked() { AmqpServerError::Blocked } else { AmqpServerError::Timeout };
-        let settled = WindowOutcome::new(fates(&sent, &numbers, &self.destination, silence));
-        for (at, sent) in sent.into_iter().enumerate() {
-            if settled.fates[at] == Fate::Unknown {
-                self.in_doubt.add(numbers[at], encode(at), sent);
+        let settled = WindowOutcome::new(fates(&sent, &numbers, &self.destination, || channel.silence()));
+        for (index, sent) in sent.into_iter().enumerate() {
+            if settled.fates[index] == Fate::Unknown {
+                self.in_doubt.add(numbers[index], encode(index), sent);
             }
         }
-        if carried.is_none() {
+        if carried_id.is_none() {
             self.numbering.advance(Fate::used(&settled.fates));
         }
         self.keep_or_drop(settled.error.as_ref());
@@ -168,16 +162,16 @@ impl AmqpSender {
     fn resend_in_doubt(&mut self) -> Result<(), BatchError> {
         let is_up = self.channel.as_ref().is_some_and(ConfirmChannel::is_up);
         wait_for_answers(&mut self.in_doubt.sent, if is_up { TIMEOUT } else { Duration::ZERO });
-        let mut all = self.in_doubt.settle(&self.destination);
-        if self.in_doubt.is_empty() {
+        let mut fates = self.in_doubt.settle(&self.destination);
+        if self.in_doubt.sent.is_empty() {
             return Ok(());
         }
         let Some((why, still)) = self.send_in_doubt() else { return Ok(()) };
-        let open = all.iter_mut().filter(|fate| **fate == Fate::Unknown);
-        for (fate, now) in open.zip(still) {
+        let unknown = fates.iter_mut().filter(|fate| **fate == Fate::Unknown);
+        for (fate, now) in unknown.zip(still) {
             *fate = now;
         }
-        Err(BatchError::from_fates(&all, why.unknown(&self.server.name())))
+        Err(BatchError::from_fates(&fates, why.unknown(&self.server.name())))
     }
 
     /// Sends the messages in doubt once more. If any stay in doubt, returns the reason, and the fate of each.
@@ -190,15 +184,14 @@ impl AmqpSender {
             return Some((AmqpServerError::Blocked, unknown));
         }
         // A broker that neither answers nor reports that it is blocked gets a new connection.
-        let is_of_use = is_up && !self.in_doubt.is_waiting();
-        if !is_of_use && let Err(e) = self.reopen() {
+        let is_usable = is_up && !self.in_doubt.is_waiting();
+        if !is_usable && let Err(e) = self.reopen() {
             return Some((e, unknown));
         }
         let channel = self.channel.as_ref()?;
         self.in_doubt.sent = channel.send(&self.destination, self.in_doubt.bodies());
-        let silence = || if channel.is_blocked() { AmqpServerError::Blocked } else { AmqpServerError::Timeout };
-        let why =
-            WindowOutcome::new(fates(&self.in_doubt.sent, self.in_doubt.numbers(), &self.destination, silence)).error;
+        let InDoubtMessages { sent, numbers, .. } = &self.in_doubt;
+        let why = WindowOutcome::new(fates(sent, numbers, &self.destination, || channel.silence())).error;
         let still = self.in_doubt.settle(&self.destination);
         self.keep_or_drop(why.as_ref());
         why.map(|why| (why, still))
@@ -270,8 +263,8 @@ impl Publisher for AmqpSender {
     }
 
     fn publish_with_id(&mut self, origin: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        let heading = BatchHeader { stamp, kind, id: Some(origin) };
-        self.send_batch(heading, &[payload]).map_err(|e| e.error)
+        let header = BatchHeader { stamp, kind, id: Some(origin) };
+        self.send_batch(header, &[payload]).map_err(|e| e.error)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {

@@ -12,34 +12,22 @@ use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 
 use crate::error::{AmqpLoginKind, AmqpServerError};
 
-/// The default port.
 pub(crate) const PORT: u16 = 5672;
-
-/// The default port with TLS.
 const TLS_PORT: u16 = 5671;
-
 /// The default ports of the management API, without and with TLS.
 const MANAGEMENT_PORTS: [u16; 2] = [15672, 15671];
-
-/// The option for another management port.
 const MANAGEMENT_OPTION: &str = "management";
-
 /// The default user name and password, which RabbitMQ accepts from loopback.
 const GUEST: &str = "guest";
-
 /// The default virtual host.
 const VIRTUAL_HOST: &str = "/";
-
 /// Max bytes of a virtual host's name in AMQP.
 const MAX_VIRTUAL_HOST_BYTES: usize = 255;
-
-/// Heartbeat intervals within a server's silence. The client library closes a connection after two missed heartbeats,
-/// and checks twice per interval.
+/// Heartbeat intervals within a server's silence: the client library gives up after two, checked twice per interval.
 const HEARTBEATS: f64 = 2.5;
 
-/// Max bytes of a frame in both directions: the minimum that every RabbitMQ accepts. The client library allocates 64 of
-/// them at the login, and parses nested tables by recursion, seven bytes a level: a publisher's headers in a longer
-/// frame would overflow the stack.
+/// Max bytes of a frame: the minimum that every RabbitMQ accepts. The client library allocates 64 of them at the login,
+/// and parses nested tables by recursion: a publisher's headers in a longer frame would overflow the stack.
 const MAX_FRAME_BYTES: u32 = 8 << 10;
 
 /// The form of a URL of this transport, for errors.
@@ -50,27 +38,31 @@ const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHO
 pub(crate) struct AmqpServer {
     scheme: &'static str,
     /// The hosts, in the order in which they are tried.
-    hosts: Vec<AmqpHost>,
+    pub hosts: Vec<AmqpHost>,
     /// User name and password, if the URL has them.
     login: Option<(String, String)>,
-    virtual_host: String,
-    tls: Option<Arc<ClientConfig>>,
+    pub virtual_host: String,
+    /// None if TLS is not required.
+    pub tls: Option<Arc<ClientConfig>>,
     /// True if we have a certificate of our own.
     has_certificate: bool,
-    durability: Durability,
+    pub durability: Durability,
     /// The silence after which a connection counts as lost.
     silence: Duration,
     /// The port of the management API, and whether the URL names it.
-    management: (u16, bool),
-    names: TopicNames,
+    pub management_port: u16,
+    pub names_management: bool,
+    /// Names of topics on the broker.
+    pub names: TopicNames,
 }
 
-/// One of the nodes.
 pub(crate) struct AmqpHost {
-    name: String,
-    port: u16,
+    /// The name that its certificate must have.
+    pub name: String,
+    /// The AMQP port.
+    pub port: u16,
     /// `HOST:PORT`.
-    host_port: String,
+    pub host_port: String,
 }
 
 /// The durability of topics, queues and messages.
@@ -95,21 +87,10 @@ impl AmqpServer {
 
     /// Returns the URL of the servers without a password, for sentences.
     pub fn name(&self) -> String {
-        let hosts: Vec<&str> = self.hosts.iter().map(AmqpHost::host_port).collect();
+        let hosts: Vec<&str> = self.hosts.iter().map(|host| host.host_port.as_str()).collect();
         format!("{}://{}", self.scheme, hosts.join(","))
     }
 
-    /// Returns the hosts, in the order in which they are tried.
-    pub fn hosts(&self) -> &[AmqpHost] {
-        &self.hosts
-    }
-
-    /// Returns the TLS configuration, if TLS is required.
-    pub fn tls(&self) -> Option<&Arc<ClientConfig>> {
-        self.tls.as_ref()
-    }
-
-    /// Returns the kind of login.
     pub fn login(&self) -> AmqpLoginKind {
         match self.login {
             Some(_) => AmqpLoginKind::Password,
@@ -118,48 +99,18 @@ impl AmqpServer {
         }
     }
 
-    /// Returns user name and password.
     pub fn user(&self) -> (String, String) {
         self.login.clone().unwrap_or_else(|| (GUEST.to_owned(), GUEST.to_owned()))
     }
 
-    /// Returns the virtual host.
-    pub fn virtual_host(&self) -> &str {
-        &self.virtual_host
-    }
-
-    /// Returns the names of topics on the broker.
-    pub fn names(&self) -> &TopicNames {
-        &self.names
-    }
-
-    /// Returns the port of the management API.
-    pub fn management(&self) -> u16 {
-        self.management.0
-    }
-
-    /// Returns true if the URL names that port.
-    pub fn names_management(&self) -> bool {
-        self.management.1
-    }
-
-    /// Returns whether topics and queues survive the broker.
-    pub fn durability(&self) -> Durability {
-        self.durability
-    }
-
-    /// Returns the URI of a host for the client library.
     pub fn uri(&self, host: &AmqpHost) -> AMQPUri {
         let (username, password) = self.user();
+        let userinfo = AMQPUserInfo { username, password };
         let auth_mechanism = (self.login() == AmqpLoginKind::Certificate).then_some(SASLMechanism::External);
         AMQPUri {
             // The stream that the library is given is already encrypted.
             scheme: AMQPScheme::AMQP,
-            authority: AMQPAuthority {
-                userinfo: AMQPUserInfo { username, password },
-                host: host.name.clone(),
-                port: host.port,
-            },
+            authority: AMQPAuthority { userinfo, host: host.name.clone(), port: host.port },
             vhost: self.virtual_host.clone(),
             query: AMQPQueryString {
                 frame_max: Some(MAX_FRAME_BYTES),
@@ -171,12 +122,10 @@ impl AmqpServer {
         }
     }
 
-    /// Returns an error as a sentence with the servers' name.
     pub fn sentence(&self, error: &AmqpServerError) -> String {
         format!("{} {error}", self.name())
     }
 
-    /// Turns an error into that of a connect.
     pub fn error(&self, error: &AmqpServerError) -> ConnectError {
         ConnectError::Server { server: self.name(), what: error.to_string() }
     }
@@ -195,30 +144,10 @@ impl AmqpHost {
         Self { name: host.clone(), port: address.port_or(port), host_port: address.with_port_or(port) }
     }
 
-    /// Returns its name, which its certificate must have.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns `HOST:PORT`.
-    pub fn host_port(&self) -> &str {
-        &self.host_port
-    }
-
-    /// Resolves the host's addresses, with its AMQP port.
-    pub fn addresses(&self) -> Result<Vec<SocketAddr>, AmqpServerError> {
-        self.addresses_of(self.port)
-    }
-
-    /// Resolves the host's addresses, with another port.
-    pub fn addresses_of(&self, port: u16) -> Result<Vec<SocketAddr>, AmqpServerError> {
+    /// Resolves the host's addresses, with this port.
+    pub fn addresses(&self, port: u16) -> Result<Vec<SocketAddr>, AmqpServerError> {
         let addresses = (self.name.as_str(), port).to_socket_addrs().map_err(AmqpServerError::Unresolved)?;
         Ok(addresses.collect())
-    }
-
-    /// Returns its AMQP port.
-    pub fn port(&self) -> u16 {
-        self.port
     }
 }
 
@@ -234,29 +163,33 @@ fn parse_server(url: Url) -> Result<AmqpServer, String> {
     let files = url.tls(scheme == "amqps")?;
     let port = if files.is_some() { TLS_PORT } else { PORT };
     let durability = read_durability(&url)?;
-    let is_certified = files.as_ref().is_some_and(|files| files.identity.is_some());
+    let has_certificate = files.as_ref().is_some_and(|files| files.identity.is_some());
     let tls = files.map(|files| read_files(&files)).transpose()?.map(Arc::new);
     let hosts = url.servers.iter().map(|address| AmqpHost::new(address, port)).collect();
     let silence = url.silence()?;
-    let management = match url.option(MANAGEMENT_OPTION) {
+    let (management_port, names_management) = match url.option(MANAGEMENT_OPTION) {
         None => (MANAGEMENT_PORTS[usize::from(tls.is_some())], false),
-        Some(port) => (port.parse().map_err(|_| format!("'{port}' is no port of its management API"))?, true),
+        Some(port) => (port.parse().map_err(|_| format!("'{port}' is no port of the management API"))?, true),
     };
     if url.topic_names.server_names().any(|name| name.starts_with("amq.")) {
         return Err("exchanges whose names begin with 'amq.' are the broker's own, and no topics".to_owned());
     }
     let login = read_login(url.user, url.password)?;
-    let virtual_host = read_virtual_host(url.path)?;
+    let virtual_host = url.path.filter(|path| !path.is_empty()).unwrap_or_else(|| VIRTUAL_HOST.to_owned());
+    if virtual_host.len() > MAX_VIRTUAL_HOST_BYTES {
+        return Err("the virtual host is longer than 255 bytes".to_owned());
+    }
     Ok(AmqpServer {
         scheme,
         hosts,
         login,
         virtual_host,
         tls,
-        has_certificate: is_certified,
+        has_certificate,
         durability,
         silence,
-        management,
+        management_port,
+        names_management,
         names: url.topic_names,
     })
 }
@@ -275,14 +208,6 @@ fn read_login(user: Option<String>, password: Option<String>) -> Result<Option<(
     }
 }
 
-fn read_virtual_host(path: Option<String>) -> Result<String, String> {
-    let name = path.filter(|path| !path.is_empty()).unwrap_or_else(|| VIRTUAL_HOST.to_owned());
-    if name.len() > MAX_VIRTUAL_HOST_BYTES {
-        return Err("the virtual host is longer than 255 bytes".to_owned());
-    }
-    Ok(name)
-}
-
 fn read_durability(url: &Url) -> Result<Durability, String> {
     let replicas = match url.option("replicas") {
         None => None,
@@ -295,7 +220,7 @@ fn read_durability(url: &Url) -> Result<Durability, String> {
         (Some(""), replicas) => Ok(Durability::Durable { replicas }),
         (Some(_), _) => Err("'durable' has no value".to_owned()),
         (None, None) => Ok(Durability::Transient),
-        (None, Some(_)) => Err("only what is durable has replicas: add 'durable'".to_owned()),
+        (None, Some(_)) => Err("'replicas' needs a durable queue: add 'durable'".to_owned()),
     }
 }
 
@@ -316,49 +241,34 @@ mod tests {
             ("amqp://one,two:7/v?durable", "amqp://one:5672,two:7", ("guest", "guest"), "v"),
         ] {
             let server = AmqpServer::parse(url).unwrap_or_else(|e| panic!("{url}: {e}"));
-            let uri = server.uri(&server.hosts()[0]);
+            let uri = server.uri(&server.hosts[0]);
             let userinfo = (uri.authority.userinfo.username.as_str(), uri.authority.userinfo.password.as_str());
             assert_eq!((server.name().as_str(), userinfo, uri.vhost.as_str()), (name, login, virtual_host), "{url}");
             assert_eq!(server.login() == AmqpLoginKind::Password, url.contains('@'), "{url}");
-            assert!(server.tls().is_none() && uri.query.auth_mechanism.is_none(), "{url}");
+            assert!(server.tls.is_none() && uri.query.auth_mechanism.is_none(), "{url}");
         }
     }
 
     #[test]
-    fn what_is_durable_is_so_by_name() {
-        let durability = |url: &str| AmqpServer::parse(url).unwrap_or_else(|e| panic!("{url}: {e}")).durability();
+    fn the_durable_option_decides_the_durability() {
+        let durability = |url: &str| AmqpServer::parse(url).unwrap_or_else(|e| panic!("{url}: {e}")).durability;
         assert_eq!(durability("amqp://h"), Durability::Transient);
         assert_eq!(durability("amqp://h?durable"), Durability::Durable { replicas: None });
         assert_eq!(durability("amqp://h?durable&replicas=3"), Durability::Durable { replicas: Some(3) });
     }
 
     #[test]
-    fn a_bad_url_is_refused_without_telling_the_password() {
+    fn the_error_of_a_bad_url_does_not_repeat_the_password() {
         let long = format!("amqp://host/{}", "x".repeat(256));
-        for bad in [
-            "amqp://",
-            "amqp://:5672",
-            "amqp:///vhost",
-            "http://ann:secret@host:1",
-            "amqps://ann:secret@host:1?ca=/no/such/file",
-            "amqp://ann:secret@host:1?ca=/no/such/file",
-            "amqp://ann@host:1",
-            "amqp://:secret@host:1",
-            "amqp://ann:secret%4@host:1",
-            "amqp://ann:secret@host:99999",
-            "amqp://ann:secret@host:0",
-            "amqp://ann:secret@host:",
-            "amqp://ann:secret@::1:5672",
-            "amqp://ann:secret@[::1",
-            "amqp://ann:secret@[::1]5672",
-            "amqp://ann:secret@host:1/a?heartbeat=5",
-            "amqp://ann:secret@host:1?replicas=3",
-            "amqp://ann:secret@host:1?durable&replicas=0",
-            "amqp://ann:secret@host:1?durable=yes",
-            "amqp://ann:secret@host:1/%zz",
-            "amqp://ho st",
-            long.as_str(),
-        ] {
+        let bad = "amqp:// amqp://:5672 amqp:///vhost http://ann:secret@host:1 \
+                   amqps://ann:secret@host:1?ca=/no/such/file amqp://ann:secret@host:1?ca=/no/such/file \
+                   amqp://ann@host:1 amqp://:secret@host:1 \
+                   amqp://ann:secret%4@host:1 amqp://ann:secret@host:99999 amqp://ann:secret@host:0 \
+                   amqp://ann:secret@host: amqp://ann:secret@::1:5672 amqp://ann:secret@[::1 \
+                   amqp://ann:secret@[::1]5672 amqp://ann:secret@host:1/a?heartbeat=5 \
+                   amqp://ann:secret@host:1?replicas=3 amqp://ann:secret@host:1?durable&replicas=0 \
+                   amqp://ann:secret@host:1?durable=yes amqp://ann:secret@host:1/%zz";
+        for bad in bad.split(' ').chain(["amqp://ho st", long.as_str()]) {
             let error = AmqpServer::parse(bad).expect_err(bad).to_string();
             assert!(error.contains("use amqp://[USER:PASSWORD@]HOST[:PORT]"), "{bad}: {error}");
             assert!(!error.contains("secret"), "{error}");

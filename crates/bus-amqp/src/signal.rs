@@ -15,7 +15,6 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// Makes a flag that is up.
     pub fn new() -> Self {
         Self { up: AtomicBool::new(true), lock: Mutex::new(()), raised: Condvar::new() }
     }

@@ -28,15 +28,13 @@ pub(crate) struct AmqpSubscriber {
 }
 
 impl AmqpSubscriber {
-    /// Connects and subscribes.
     pub fn open(server: Arc<AmqpServer>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
-        let place = AmqpDestination::topic(topic, server.durability());
-        let inlet = AmqpReceiver::open(server, place, wait)?;
-        Ok(Self { receiver: inlet, tracker: MessageIdTracker::default(), drops: DropTracker::default(), pending: None })
+        let destination = AmqpDestination::topic(topic, server.durability);
+        let receiver = AmqpReceiver::open(server, destination, wait)?;
+        Ok(Self { receiver, tracker: MessageIdTracker::default(), drops: DropTracker::default(), pending: None })
     }
 
-    /// Returns the next message, after reading all notices that were sent before it. None means that no message was
-    /// sent before the last notice that is not handed over.
+    /// Returns the next message, after all notices sent before it; none if none was sent before the last notice.
     #[inline]
     fn take(&mut self) -> Option<Delivery> {
         loop {
@@ -115,7 +113,7 @@ impl Subscriber for AmqpSubscriber {
     }
 
     fn reconnects(&self) -> Option<u64> {
-        Some(self.receiver.reconnects())
+        Some(self.receiver.reconnects)
     }
 
     fn duplicates(&self) -> Option<u64> {
@@ -131,8 +129,7 @@ impl Subscriber for AmqpSubscriber {
     }
 }
 
-/// Returns true if perhaps no message follows a dropped one: it has expired, or was longer than all that the broker
-/// keeps.
+/// Returns true if perhaps no message follows a dropped one: it has expired, or was longer than the broker's bound.
 fn may_be_last(notice: &Delivery) -> bool {
     let headers = notice.properties.headers().as_ref();
     let why = headers.and_then(|headers| headers.inner().get("x-first-death-reason"));
@@ -145,8 +142,7 @@ fn message_id_of(delivery: &Delivery) -> Option<MessageId> {
     wire::decode(&delivery.data).and_then(|message| message.id)
 }
 
-/// Returns the headers from another program, in JSON; values that are no text are shown as the client library prints
-/// them.
+/// Returns the headers from another program, in JSON; values that are no text as the client library prints them.
 fn headers(delivery: &Delivery) -> Option<String> {
     let (mut object, mut fields) = (JsonObject::default(), JsonObject::default());
     for (name, value) in delivery.properties.headers().iter().flat_map(|headers| headers.inner()) {

@@ -8,8 +8,7 @@ use crate::queue::{PulledMessage, Puller};
 use crate::token::ResumeToken;
 use crate::topic::{PublisherState, Subscriber, SubscriptionEvent};
 
-/// Wraps a subscriber opened with [`Wait::Adaptive`], which then sleeps only when that strategy says so; returns any
-/// other unchanged.
+/// Wraps a subscriber opened with [`Wait::Adaptive`], so that it sleeps only when that strategy decides.
 pub fn subscriber(wait: Wait, inner: impl Subscriber + 'static) -> Result<Box<dyn Subscriber>, ConnectError> {
     match wait {
         Wait::Adaptive => Ok(Box::new(AdaptiveReceiver { inner, wait_strategy: adaptive_wait()? })),
@@ -32,6 +31,21 @@ fn adaptive_wait() -> Result<AdaptiveWait<HostClock>, ConnectError> {
 struct AdaptiveReceiver<T> {
     inner: T,
     wait_strategy: AdaptiveWait<HostClock>,
+}
+
+/// Passes calls on to the wrapped receiver.
+macro_rules! delegate {
+    (
+        &mut self: $(fn $change:ident($($argument:ident: $type:ty)?) $(-> $changed:ty)?;)+
+        &self: $(fn $query:ident() -> $answer:ty;)+
+    ) => {
+        $(fn $change(&mut self $(, $argument: $type)?) $(-> $changed)? {
+            self.inner.$change($($argument)?)
+        })+
+        $(fn $query(&self) -> $answer {
+            self.inner.$query()
+        })+
+    };
 }
 
 impl<T: Subscriber> Subscriber for AdaptiveReceiver<T> {
@@ -61,40 +75,18 @@ impl<T: Subscriber> Subscriber for AdaptiveReceiver<T> {
         }
     }
 
-    fn idle(&mut self) -> bool {
-        self.inner.idle()
-    }
-
-    fn set_warm_up(&mut self, keep: bool) {
-        self.inner.set_warm_up(keep);
-    }
-
-    fn resume_token(&self) -> Option<ResumeToken> {
-        self.inner.resume_token()
-    }
-
-    fn enable_bridge_mode(&mut self) {
-        self.inner.enable_bridge_mode();
-    }
-
-    fn publisher_state(&self) -> PublisherState {
-        self.inner.publisher_state()
-    }
-
-    fn reconnects(&self) -> Option<u64> {
-        self.inner.reconnects()
-    }
-
-    fn duplicates(&self) -> Option<u64> {
-        self.inner.duplicates()
-    }
-
-    fn out_of_order(&self) -> Option<u64> {
-        self.inner.out_of_order()
-    }
-
-    fn outage(&self) -> Option<String> {
-        self.inner.outage()
+    delegate! {
+        &mut self:
+        fn idle() -> bool;
+        fn set_warm_up(keep: bool);
+        fn enable_bridge_mode();
+        &self:
+        fn resume_token() -> Option<ResumeToken>;
+        fn publisher_state() -> PublisherState;
+        fn reconnects() -> Option<u64>;
+        fn duplicates() -> Option<u64>;
+        fn out_of_order() -> Option<u64>;
+        fn outage() -> Option<String>;
     }
 }
 
@@ -107,12 +99,13 @@ impl<T: Puller> Puller for AdaptiveReceiver<T> {
         Ok(found)
     }
 
-    fn acknowledge(&mut self) -> Result<(), ReceiveError> {
-        self.inner.acknowledge()
-    }
-
-    fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {
-        self.inner.give_back(tag)
+    delegate! {
+        &mut self:
+        fn acknowledge() -> Result<(), ReceiveError>;
+        fn give_back(tag: u64) -> Result<(), ReceiveError>;
+        &self:
+        fn reconnects() -> Option<u64>;
+        fn outage() -> Option<String>;
     }
 
     fn wait(&mut self, timeout_ns: u64) {
@@ -123,13 +116,5 @@ impl<T: Puller> Puller for AdaptiveReceiver<T> {
             }
             IdleAction::Spin | IdleAction::Yield => relax(),
         }
-    }
-
-    fn reconnects(&self) -> Option<u64> {
-        self.inner.reconnects()
-    }
-
-    fn outage(&self) -> Option<String> {
-        self.inner.outage()
     }
 }

@@ -57,8 +57,8 @@ pub struct ReconnectBackoff {
 
 impl ReconnectBackoff {
     /// Creates the pauses of a receiver that has not reconnected yet.
-    pub fn new(pause: Backoff, clock: HostClock) -> Self {
-        Self { backoff: pause, last_lost_at: None, clock }
+    pub fn new(backoff: Backoff, clock: HostClock) -> Self {
+        Self { backoff, last_lost_at: None, clock }
     }
 
     /// Records that a connection is given up, and returns the pause before the next one: none if this one was good.
@@ -82,24 +82,24 @@ mod tests {
     const FIRST: Duration = Duration::from_millis(100);
 
     /// Returns the pauses after this many failures, in milliseconds.
-    fn behind(pause: &mut Backoff, failures: usize) -> Vec<u128> {
+    fn pauses(pause: &mut Backoff, failures: usize) -> Vec<u128> {
         (0..failures).map(|_| pause.grow().as_millis()).collect()
     }
 
     #[test]
-    fn it_doubles_from_the_first_bound_to_the_last_and_a_success_ends_it() {
+    fn a_pause_doubles_between_its_bounds_until_a_success() {
         let mut pause = Backoff::between(FIRST, Duration::from_secs(1));
         assert_eq!(pause.current(), Duration::ZERO);
-        assert_eq!(behind(&mut pause, 6), [100, 200, 400, 800, 1000, 1000]);
+        assert_eq!(pauses(&mut pause, 6), [100, 200, 400, 800, 1000, 1000]);
         assert_eq!(pause.current(), Duration::from_secs(1));
         pause.reset();
         assert_eq!(pause.current(), Duration::ZERO);
-        assert_eq!(behind(&mut pause, 2), [100, 200]);
+        assert_eq!(pauses(&mut pause, 2), [100, 200]);
     }
 
     #[test]
-    fn bounds_may_be_one_and_without_end() {
-        assert_eq!(behind(&mut Backoff::between(FIRST, FIRST), 3), [100; 3]);
+    fn bounds_may_be_equal_or_unlimited() {
+        assert_eq!(pauses(&mut Backoff::between(FIRST, FIRST), 3), [100; 3]);
         let mut endless = Backoff::between(Duration::MAX, Duration::MAX);
         endless.grow();
         assert_eq!(endless.grow(), Duration::MAX);
@@ -108,9 +108,9 @@ mod tests {
 
     #[test]
     fn pauses_grow_as_long_as_no_connection_holds() {
-        let mut pauses =
-            ReconnectBackoff::new(Backoff::between(FIRST, Duration::from_secs(1)), HostClock::get().unwrap());
-        let told: Vec<u128> = (0..6).map(|_| pauses.next_backoff().current().as_millis()).collect();
-        assert_eq!(told, [0, 100, 200, 400, 800, 1000]);
+        let bounds = Backoff::between(FIRST, Duration::from_secs(1));
+        let mut backoff = ReconnectBackoff::new(bounds, HostClock::get().unwrap());
+        let pauses: Vec<u128> = (0..6).map(|_| backoff.next_backoff().current().as_millis()).collect();
+        assert_eq!(pauses, [0, 100, 200, 400, 800, 1000]);
     }
 }

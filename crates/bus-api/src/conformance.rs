@@ -43,8 +43,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Runs cases against the transport at a URL; `what` distinguishes their names from those of other calls of this
-/// process.
+/// Runs cases against the transport at a URL; `what` distinguishes the names of several calls of one process.
 pub fn check(url: &str, what: &str, cases: &[(&str, ConformanceCase)], connect: BusConnector) {
     for (name, case) in cases {
         println!("{url}: {what} {name}");

@@ -22,8 +22,7 @@ pub trait Connection: Send {
     /// Opens a topic for publishing.
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError>;
 
-    /// Subscribes to a topic, whether or not it has a publisher yet. With `Wait::Block` or `Wait::Adaptive` the
-    /// subscriber may sleep.
+    /// Subscribes to a topic, with or without a publisher; may sleep with `Wait::Block` or `Wait::Adaptive`.
     fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError>;
 
     /// Removes everything that a topic has left behind. A topic that does not exist is no error.
@@ -35,18 +34,17 @@ pub trait Connection: Send {
     /// Opens a queue for pushing, and creates it if it does not exist.
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError>;
 
-    /// Opens a queue for pulling, whether or not anything was pushed yet. With `Wait::Block` or `Wait::Adaptive` the
-    /// puller may sleep.
+    /// Opens a queue for pulling, whether or not it exists; may sleep with `Wait::Block` or `Wait::Adaptive`.
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError>;
 
-    /// Returns the number of messages in a queue that no puller has taken; `None` if the transport cannot tell. A queue
-    /// that does not exist holds none.
+    /// Returns the number of messages in a queue that no puller has taken, 0 if there is no queue; `None` if uncounted.
     fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError>;
 
-    /// Returns how the server, by its own settings, may lose or refuse messages pushed to a queue, in a sentence;
-    /// `None` if it does neither. Fails if that is not known.
+    /// Returns how the server's settings may lose or refuse messages of a queue; `None` if not. Fails if unknown.
     fn loss_risk(&self, queue: &str) -> Result<Option<String>, ConnectError> {
-        Err(ConnectError::Other(format!("nobody tells what this server drops of the queue '{queue}'").into()))
+        Err(ConnectError::Other(
+            format!("this server does not report which messages of the queue '{queue}' it drops").into(),
+        ))
     }
 
     /// Returns advice that takes an extra query to the server, beyond [`server_description`](Self::server_description).
@@ -65,11 +63,9 @@ pub struct ServerDescription {
     pub server: Option<String>,
     /// Version of the server.
     pub version: Option<String>,
-    /// Identity of the place of its topics, however the URL is written: where two identities are equal, topics of the
-    /// same name are one topic.
+    /// Identity of the place of its topics: where two identities are equal, topics of the same name are one topic.
     pub identity: Option<String>,
-    /// Settings and counts that decide which messages are kept and at what cost, by the server's own names; or why the
-    /// server does not report them.
+    /// Settings and counts that decide which messages are kept and at what cost; or why they are not reported.
     pub settings: BTreeMap<&'static str, Result<String, String>>,
 }
 
@@ -77,8 +73,8 @@ impl ServerDescription {
     /// Returns a setting, or why the server does not report it.
     pub fn setting(&self, name: &str) -> Result<&str, String> {
         match self.settings.get(name) {
-            Some(told) => told.as_deref().map_err(Clone::clone),
-            None => Err(format!("'{name}' is not told")),
+            Some(value) => value.as_deref().map_err(Clone::clone),
+            None => Err(format!("'{name}' is not reported")),
         }
     }
 }

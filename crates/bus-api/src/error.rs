@@ -49,7 +49,7 @@ pub enum PublishError {
     #[error("the topic is full: a subscriber is too slow; publish again when it has caught up, or stop it")]
     Full,
     /// A topic with the policy `fail` has no subscriber.
-    #[error("nobody is subscribed to this 'fail' topic; start a subscriber, or use 'overwrite'")]
+    #[error("this 'fail' topic has no subscriber; start one, or use 'overwrite'")]
     NoSubscriber,
     /// The message does not fit.
     #[error("a message of {bytes} bytes does not fit; this topic takes up to {limit}")]
@@ -64,7 +64,7 @@ pub enum PublishError {
     Unavailable(String),
     /// In doubt: the message was sent and not confirmed, so it may be published now or later.
     /// [`Publisher::resend`](crate::Publisher::resend) resolves it.
-    #[error("{0}; nobody knows whether the message has arrived")]
+    #[error("{0}; it is unknown whether the message has arrived")]
     Unknown(String),
     /// Any other error, in the transport's own words. It does not pass by itself.
     #[error(transparent)]
@@ -72,8 +72,7 @@ pub enum PublishError {
 }
 
 impl PublishError {
-    /// Returns true if the same call can succeed later because the load, the network or the servers have changed,
-    /// without any other action.
+    /// Returns true if the same call can succeed later without any other action.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Full | Self::NoSubscriber | Self::Unavailable(_) | Self::Unknown(_) => true,
@@ -81,8 +80,7 @@ impl PublishError {
         }
     }
 
-    /// Returns the error for a message that is certainly not published. `is_transient` states whether the cause can pass
-    /// by itself.
+    /// Returns the error for a message that is certainly not published; a transient cause can pass by itself.
     pub fn not_published(sentence: String, is_transient: bool) -> Self {
         if is_transient { Self::Unavailable(sentence) } else { Self::Other(sentence.into()) }
     }
@@ -107,18 +105,16 @@ pub enum Fate {
 impl Fate {
     /// Returns the indexes of the messages in doubt.
     pub fn unknown(fates: &[Self]) -> impl Iterator<Item = usize> + '_ {
-        fates.iter().enumerate().filter(|&(_, &fate)| fate == Self::Unknown).map(|(number, _)| number)
+        fates.iter().enumerate().filter(|&(_, &fate)| fate == Self::Unknown).map(|(index, _)| index)
     }
 
-    /// Returns the fate of a message in doubt after it was sent again with this fate: unless it is published now, it
-    /// stays in doubt, because an earlier copy may be published.
+    /// Returns the fate of a message in doubt that was resent with this fate: in doubt, unless it is published now.
     #[must_use]
     pub fn after_resend(self) -> Self {
         if self == Self::Published { self } else { Self::Unknown }
     }
 
-    /// Returns how many sequence numbers of the publisher the batch has used: all up to the last message that is
-    /// published or in doubt.
+    /// Returns how many sequence numbers the batch has used: up to the last message that is published or in doubt.
     pub fn used(fates: &[Self]) -> usize {
         fates.iter().rposition(|&fate| fate != Self::NotPublished).map_or(0, |last| last + 1)
     }
@@ -138,8 +134,7 @@ pub struct BatchError {
 }
 
 impl BatchError {
-    /// Returns the error of a batch whose first `done` messages are published. The next one failed for this reason, and
-    /// those after it were not sent.
+    /// Returns the error of a batch whose first `done` messages are published, and whose next one failed.
     pub fn failed_at(done: usize, error: PublishError) -> Self {
         let rest = if error.fate() == Fate::Unknown { vec![Fate::Unknown] } else { Vec::new() };
         Self { done, fates: rest, error }
@@ -168,16 +163,16 @@ impl BatchError {
     }
 
     /// Returns the fate of the message at this index of the batch.
-    pub fn fate(&self, number: usize) -> Fate {
-        match number.checked_sub(self.done) {
+    pub fn fate(&self, index: usize) -> Fate {
+        match index.checked_sub(self.done) {
             None => Fate::Published,
-            Some(behind) => self.fates.get(behind).copied().unwrap_or(Fate::NotPublished),
+            Some(index) => self.fates.get(index).copied().unwrap_or(Fate::NotPublished),
         }
     }
 
     /// Returns the indexes of the messages in doubt.
     pub fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
-        Fate::unknown(&self.fates).map(|behind| self.done + behind)
+        Fate::unknown(&self.fates).map(|index| self.done + index)
     }
 }
 
@@ -186,9 +181,9 @@ fn others(rest: &[Fate]) -> String {
     let count = |wanted| rest.iter().filter(|&&fate| fate == wanted).count();
     match (count(Fate::Published), count(Fate::Unknown)) {
         (0, 0) => String::new(),
-        (0, unknown) => format!(", of {unknown} behind them nobody knows"),
-        (later, 0) => format!(", and {later} behind others that are not"),
-        (later, unknown) => format!(", and {later} behind others, of {unknown} nobody knows"),
+        (0, unknown) => format!(", and {unknown} after them are in doubt"),
+        (later, 0) => format!(", and {later} after others that are not"),
+        (later, unknown) => format!(", and {later} after others; {unknown} are in doubt"),
     }
 }
 
@@ -233,26 +228,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_says_what_became_of_each() {
+    fn the_error_of_a_batch_states_the_fate_of_each_message() {
         use Fate::{NotPublished, Published, Unknown};
         let error = || PublishError::Unknown("x".to_owned());
-        let told = BatchError::from_fates(&[Published, Unknown, Published, NotPublished, Unknown], error());
-        assert_eq!((told.done, told.unknown().collect::<Vec<_>>()), (1, vec![1, 4]));
+        let batch = BatchError::from_fates(&[Published, Unknown, Published, NotPublished, Unknown], error());
+        assert_eq!((batch.done, batch.unknown().collect::<Vec<_>>()), (1, vec![1, 4]));
         assert_eq!(
-            told.to_string(),
-            "1 messages of the batch are published, and 1 behind others, of 2 nobody knows, then: x; nobody knows \
-             whether the message has arrived"
+            batch.to_string(),
+            "1 messages of the batch are published, and 1 after others; 2 are in doubt, then: x; it is unknown whether \
+             the message has arrived"
         );
-        let fates = |told: BatchError| (0..5).map(|number| told.fate(number)).collect::<Vec<_>>();
-        assert_eq!(fates(told), [Published, Unknown, Published, NotPublished, Unknown]);
-        let at = BatchError::failed_at(1, error());
-        assert_eq!(fates(at), [Published, Unknown, NotPublished, NotPublished, NotPublished]);
+        let fates = |batch: BatchError| (0..5).map(|index| batch.fate(index)).collect::<Vec<_>>();
+        assert_eq!(fates(batch), [Published, Unknown, Published, NotPublished, Unknown]);
+        let failed = BatchError::failed_at(1, error());
+        assert_eq!(fates(failed), [Published, Unknown, NotPublished, NotPublished, NotPublished]);
         assert_eq!(BatchError::from_fates(&[Published, NotPublished, NotPublished], PublishError::Full).fates, []);
         assert_eq!(fates(BatchError::all_unknown(2, error()))[..3], [Unknown, Unknown, NotPublished]);
     }
 
     #[test]
-    fn the_error_of_a_batch_is_that_of_its_first_message_that_is_not_published() {
+    fn a_batch_has_the_error_of_its_first_unpublished_message() {
         use Fate::{NotPublished, Published, Unknown};
         let cases: [(&[Fate], bool, Fate, bool); 6] = [
             (&[Published, Unknown, NotPublished], true, Unknown, true),

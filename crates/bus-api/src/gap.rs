@@ -16,8 +16,7 @@ pub enum Gap {
 }
 
 impl Gap {
-    /// Returns the payload of the message that reports the loss: eight letters, then the number of lost messages,
-    /// little-endian, or zero if it is unknown.
+    /// Returns the payload that reports the loss: eight letters, then its number, little-endian, or 0 if unknown.
     pub fn encode(self) -> [u8; 16] {
         let missed = match self {
             Self::Missed(missed) => missed,

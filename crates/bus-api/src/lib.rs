@@ -13,7 +13,7 @@
 //!   which a subscriber detects gaps and drops duplicates.
 //! * **An error states the fate of the message**: published, not published, or in doubt ([`PublishError::Unknown`]). A
 //!   message in doubt can be [sent again](Publisher::resend) as the same message, and each subscriber gets it once.
-//! * **A topic has one publisher** where [`Capabilities::single_publisher`] says so: a second publisher is refused, and
+//! * **A topic has one publisher** under [`Capabilities::single_publisher`]: a second publisher is refused, and
 //!   the error names the first.
 //! * **Start order is free**: a subscriber that starts before its publisher gets everything from the first message on,
 //!   and can query meanwhile whether a publisher is alive ([`Subscriber::publisher_state`]).
@@ -45,12 +45,8 @@
 //! }
 //! ```
 //!
-//! An adapter declares the limits of its transport in [`Capabilities`]; the suite checks that it refuses the rest with
-//! a clear error. Facts needed before a connection exists (URLs, port, modes) are in the adapter's [`Transport`].
-//!
 //! An adapter exports the facts that are needed before a connection exists (URLs, port, modes) as a [`Transport`].
-//! [`url`] parses the URLs of all adapters, [`wire`] is the header of every message on a broker, [`Backoff`] is the
-//! pause before a retry.
+//! [`url`] parses all URLs, [`wire`] is the header of every message on a broker, [`Backoff`] the pause before a retry.
 //!
 //! # Invariants
 //!

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_is_taken_in_order_and_wakes_who_sleeps() {
+    fn items_arrive_in_order_and_wake_a_sleeping_thread() {
         const COUNT: u32 = 10_000;
         let mailbox = Mailbox::new();
         let other = mailbox.clone();

@@ -14,7 +14,6 @@ use tickpath_clock::{Calibration, Clock, HostClock};
 
 /// Max publishers of one topic that are tracked; beyond it the publisher that was silent longest is forgotten.
 const MAX_PUBLISHERS: usize = 1024;
-
 /// Max runs of missing numbers that are kept, over all publishers of a topic; beyond it the oldest run is forgotten.
 const MAX_HOLES: usize = 1024;
 
@@ -49,9 +48,9 @@ impl Numbering {
         let calibration = clock.calibration();
         let opened = OPENED.fetch_add(1, Ordering::Relaxed);
         // Unique on this host by ticks, process id and counter; between hosts by their clock.
-        let here = mix(clock.ticks()) ^ mix(u64::from(std::process::id()) << 32 | opened);
+        let local = mix(clock.ticks()) ^ mix(u64::from(std::process::id()) << 32 | opened);
         let clock = clock_id(calibration);
-        Self { next: MessageId { clock, publisher: mix(here ^ mix(clock)), sequence: 0 } }
+        Self { next: MessageId { clock, publisher: mix(local ^ mix(clock)), sequence: 0 } }
     }
 
     /// Returns the origin of the message that is this many messages after the next one.
@@ -126,11 +125,11 @@ impl MessageIdTracker {
     #[inline]
     pub fn check(&mut self, origin: MessageId) -> SequenceCheck {
         self.messages_seen += 1;
-        if let Some((publisher, place)) = &mut self.last
+        if let Some((publisher, progress)) = &mut self.last
             && *publisher == origin.publisher
-            && place.next == origin.sequence
+            && progress.next == origin.sequence
         {
-            *place = PublisherProgress {
+            *progress = PublisherProgress {
                 next: origin.sequence.saturating_add(1),
                 losses_reported: self.losses_reported,
                 seen_at: self.messages_seen,
@@ -147,38 +146,38 @@ impl MessageIdTracker {
 
     /// Returns a tracker that has seen only these, the last message of each of some publishers, the most recent first.
     pub fn resumed_after(seen: impl IntoIterator<Item = LastMessage>) -> Self {
-        let place = |last: &LastMessage| PublisherProgress {
+        let progress = |last: &LastMessage| PublisherProgress {
             next: last.next,
             losses_reported: u64::from(!last.is_loss_reported),
             seen_at: 0,
         };
-        let mut seen = seen.into_iter().map(|last| (last.publisher, place(&last)));
+        let mut seen = seen.into_iter().map(|last| (last.publisher, progress(&last)));
         Self { last: seen.next(), others: seen.collect(), losses_reported: 1, ..Self::default() }
     }
 
     /// Returns the message seen last; `None` if none had an origin.
     pub fn last(&self) -> Option<LastMessage> {
-        self.last.map(|(publisher, place)| self.last_message(publisher, place))
+        self.last.map(|(publisher, progress)| self.last_message(publisher, progress))
     }
 
-    /// Returns whether a message, or a later one of its publisher, was seen; true if no message with an origin was
-    /// seen.
+    /// Returns whether a message, or a later one of its publisher, was seen; true if no message with an id was seen.
     pub fn has_seen(&self, origin: MessageId) -> bool {
-        let known = self.last.filter(|&(publisher, _)| publisher == origin.publisher).map(|(_, place)| place);
-        let known = known.or_else(|| self.others.get(&origin.publisher).copied());
-        self.last.is_none() || known.is_some_and(|place| origin.sequence < place.next)
+        let last = self.last.filter(|&(publisher, _)| publisher == origin.publisher).map(|(_, progress)| progress);
+        let known = last.or_else(|| self.others.get(&origin.publisher).copied());
+        self.last.is_none() || known.is_some_and(|progress| origin.sequence < progress.next)
     }
 
     /// Returns the last message of each of the most recent publishers, the most recent first.
     pub fn latest_publishers(&self, publishers: usize) -> Vec<LastMessage> {
-        let mut others: Vec<_> = self.others.iter().map(|(&publisher, &place)| (publisher, place)).collect();
-        others.sort_unstable_by_key(|(_, place)| Reverse(place.seen_at));
+        let mut others: Vec<_> = self.others.iter().map(|(&publisher, &progress)| (publisher, progress)).collect();
+        others.sort_unstable_by_key(|(_, progress)| Reverse(progress.seen_at));
         let all = self.last.into_iter().chain(others);
-        all.take(publishers).map(|(publisher, place)| self.last_message(publisher, place)).collect()
+        all.take(publishers).map(|(publisher, progress)| self.last_message(publisher, progress)).collect()
     }
 
-    fn last_message(&self, publisher: u64, place: PublisherProgress) -> LastMessage {
-        LastMessage { publisher, next: place.next, is_loss_reported: place.losses_reported != self.losses_reported }
+    fn last_message(&self, publisher: u64, progress: PublisherProgress) -> LastMessage {
+        let is_loss_reported = progress.losses_reported != self.losses_reported;
+        LastMessage { publisher, next: progress.next, is_loss_reported }
     }
 
     /// Switches to delivering a published loss as its message, for a bridge.
@@ -202,17 +201,17 @@ impl MessageIdTracker {
     }
 
     fn check_other_publisher(&mut self, origin: MessageId) -> SequenceCheck {
-        if let Some((publisher, place)) = self.last.take() {
-            self.others.insert(publisher, place);
+        if let Some((publisher, progress)) = self.last.take() {
+            self.others.insert(publisher, progress);
         }
         let known = self.others.remove(&origin.publisher);
-        let next = known.map_or(0, |place| place.next);
-        let sighting = match known {
+        let next = known.map_or(0, |progress| progress.next);
+        let check = match known {
             Some(_) if origin.sequence < next => match self.fill_hole(origin) {
                 true => SequenceCheck::OutOfOrder,
                 false => SequenceCheck::Duplicate,
             },
-            Some(place) if origin.sequence > next && place.losses_reported == self.losses_reported => {
+            Some(progress) if origin.sequence > next && progress.losses_reported == self.losses_reported => {
                 SequenceCheck::Gap(origin.sequence - next)
             }
             None if origin.sequence > 0 => SequenceCheck::First,
@@ -221,13 +220,13 @@ impl MessageIdTracker {
         if origin.sequence > next {
             self.open_hole(origin.publisher, next..origin.sequence);
         }
-        let next = match sighting {
+        let next = match check {
             SequenceCheck::Duplicate | SequenceCheck::OutOfOrder => next,
             SequenceCheck::Gap(_) => origin.sequence,
             SequenceCheck::InOrder | SequenceCheck::First => origin.sequence.saturating_add(1),
         };
-        self.duplicates += u64::from(sighting == SequenceCheck::Duplicate);
-        self.out_of_order += u64::from(sighting == SequenceCheck::OutOfOrder);
+        self.duplicates += u64::from(check == SequenceCheck::Duplicate);
+        self.out_of_order += u64::from(check == SequenceCheck::OutOfOrder);
         if self.others.len() >= MAX_PUBLISHERS {
             self.evict_silent_publisher();
         }
@@ -235,7 +234,7 @@ impl MessageIdTracker {
             origin.publisher,
             PublisherProgress { next, losses_reported: self.losses_reported, seen_at: self.messages_seen },
         ));
-        sighting
+        check
     }
 
     /// Records these numbers as missing.
@@ -248,15 +247,15 @@ impl MessageIdTracker {
 
     /// Removes this number from the missing ones; returns whether it was missing.
     fn fill_hole(&mut self, origin: MessageId) -> bool {
-        let is_there = |(publisher, numbers): &(u64, Range<u64>)| {
+        let has_number = |(publisher, numbers): &(u64, Range<u64>)| {
             *publisher == origin.publisher && numbers.contains(&origin.sequence)
         };
-        let Some(at) = self.holes.iter().rposition(is_there) else { return false };
-        let (_, numbers) = &mut self.holes[at];
+        let Some(index) = self.holes.iter().rposition(has_number) else { return false };
+        let (_, numbers) = &mut self.holes[index];
         let behind = origin.sequence + 1..numbers.end;
         numbers.end = origin.sequence;
         if numbers.is_empty() {
-            self.holes.remove(at);
+            self.holes.remove(index);
         }
         if !behind.is_empty() {
             self.open_hole(origin.publisher, behind);
@@ -265,8 +264,8 @@ impl MessageIdTracker {
     }
 
     fn evict_silent_publisher(&mut self) {
-        if let Some(&silent) = self.others.iter().min_by_key(|(_, place)| place.seen_at).map(|(publisher, _)| publisher)
-        {
+        let silent = self.others.iter().min_by_key(|(_, progress)| progress.seen_at).map(|(&publisher, _)| publisher);
+        if let Some(silent) = silent {
             self.others.remove(&silent);
             self.holes.retain(|(publisher, _)| *publisher != silent);
         }
@@ -294,9 +293,9 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_twice_or_never_is_seen_for_each_publisher() {
+    fn duplicates_and_gaps_are_detected_for_each_publisher() {
         let mut tracker = MessageIdTracker::default();
-        for (publisher, number, sighting) in [
+        for (publisher, number, check) in [
             (1, 5, SequenceCheck::First),
             (1, 6, SequenceCheck::InOrder),
             (2, 0, SequenceCheck::InOrder),
@@ -310,24 +309,24 @@ mod tests {
             (2, 1, SequenceCheck::InOrder),
             (2, 4, SequenceCheck::Gap(2)),
         ] {
-            assert_eq!(tracker.check(from(publisher, number)), sighting, "{number} of {publisher}");
+            assert_eq!(tracker.check(from(publisher, number)), check, "{number} of {publisher}");
         }
         assert_eq!((tracker.duplicates(), tracker.out_of_order()), (2, 2));
         for (publisher, number, is_seen) in [(1, 9, true), (1, 10, false), (2, 0, true), (2, 4, false), (3, 0, false)] {
             assert_eq!(tracker.has_seen(from(publisher, number)), is_seen, "{number} of {publisher}");
         }
-        assert!(MessageIdTracker::default().has_seen(from(3, 0)), "nobody knows");
+        assert!(MessageIdTracker::default().has_seen(from(3, 0)), "no message was seen");
     }
 
     #[test]
-    fn a_gap_that_was_told_is_not_told_again_by_numbers() {
+    fn a_reported_loss_is_no_gap_of_the_next_message() {
         let mut tracker = MessageIdTracker::default();
         for publisher in [1, 2] {
             assert_eq!(tracker.check(from(publisher, 0)), SequenceCheck::InOrder);
         }
         tracker.loss_reported();
         for publisher in [1, 2] {
-            assert_eq!(tracker.check(from(publisher, 0)), SequenceCheck::Duplicate, "it is known all the same");
+            assert_eq!(tracker.check(from(publisher, 0)), SequenceCheck::Duplicate, "it was seen before the loss");
             assert_eq!(tracker.check(from(publisher, 1)), SequenceCheck::InOrder);
             assert_eq!(tracker.check(from(publisher, 3)), SequenceCheck::Gap(1), "once only");
             assert_eq!(tracker.check(from(publisher, 3)), SequenceCheck::InOrder);
@@ -335,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_was_told_excuses_what_is_missing_next() {
+    fn numbers_missing_after_a_reported_loss_are_part_of_it() {
         let mut tracker = MessageIdTracker::default();
         assert_eq!(tracker.check(from(1, 0)), SequenceCheck::InOrder);
         tracker.loss_reported();
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_number_is_one_like_others() {
+    fn the_highest_sequence_number_does_not_overflow() {
         let mut tracker = MessageIdTracker::default();
         assert_eq!(tracker.check(from(1, u64::MAX)), SequenceCheck::First);
         assert_eq!(tracker.check(from(2, 0)), SequenceCheck::InOrder);
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_bounded_and_the_newest_ones_stay() {
+    fn holes_are_bounded_and_the_newest_stay() {
         let mut tracker = MessageIdTracker::default();
         assert_eq!(tracker.check(from(1, 0)), SequenceCheck::InOrder);
         for number in (2..=4 * MAX_HOLES as u64).step_by(2) {
@@ -365,22 +364,21 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a model that keeps everything: delivered numbers rise, and with the reported gaps cover all
-        /// numbers.
+        /// Compares with a model that keeps everything: delivered numbers rise, and with the gaps cover all numbers.
         #[test]
-        fn nothing_is_handed_over_twice_or_lost_in_silence(
+        fn no_message_is_delivered_twice_or_lost_silently(
             steps in prop::collection::vec((0u64..3, prop_oneof![8 => Just(0i64), 1 => 1..5i64, 1 => -4..0i64]), 1..200),
         ) {
             let mut tracker = MessageIdTracker::default();
             let mut next = [0u64; 3];
-            let mut came = HashSet::new();
+            let mut seen = HashSet::new();
             for (publisher, jump) in steps {
                 let expected = &mut next[publisher as usize];
                 let number = expected.saturating_add_signed(jump);
                 let is_known = *expected > 0;
-                let sighting = tracker.check(from(publisher, number));
-                let is_new = matches!(sighting, SequenceCheck::Gap(_)) || came.insert((publisher, number));
-                match sighting {
+                let check = tracker.check(from(publisher, number));
+                let is_new = matches!(check, SequenceCheck::Gap(_)) || seen.insert((publisher, number));
+                match check {
                     SequenceCheck::Duplicate => prop_assert!(is_known && number < *expected && !is_new),
                     SequenceCheck::OutOfOrder => prop_assert!(is_known && number < *expected && is_new),
                     SequenceCheck::First => {
@@ -400,7 +398,7 @@ mod tests {
         }
 
         #[test]
-        fn publishers_beyond_the_most_are_forgotten_and_memory_is_bounded(publishers in 1u64..3000) {
+        fn publishers_beyond_the_max_are_forgotten(publishers in 1u64..3000) {
             let mut tracker = MessageIdTracker::default();
             for publisher in 0..publishers {
                 tracker.check(from(publisher, 0));
@@ -411,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn two_publishers_of_one_process_are_two() {
+    fn two_publishers_of_one_process_have_different_ids() {
         let clock = HostClock::get().unwrap();
         let (one, mut other) = (Numbering::new(clock), Numbering::new(clock));
         assert_ne!(one.peek(0).publisher, other.peek(0).publisher);

@@ -5,12 +5,12 @@
 //!        └───────puller(queue)──> Puller ── pull(handler) ─> Pulled … acknowledge()
 //! ```
 //!
-//! * **At most once or at least once, by name**: under [`DeliveryGuarantee::AtMostOnce`] a delivered message is gone, even if
-//!   its puller dies at that moment. Under [`DeliveryGuarantee::AtLeastOnce`] it is gone once acknowledged; if its puller dies
-//!   or is dropped before, another puller gets it, marked as redelivered.
-//! * **A pushed message is kept**: when `push` returns, the queue has it, with or without a puller, where
-//!   [`QueueCapabilities::keeps_without_puller`] says so.
-//! * **Order** is that of pushing where [`QueueCapabilities::ordered`] says so, for messages that are not redelivered,
+//! * **At most once or at least once, by name**: under [`DeliveryGuarantee::AtMostOnce`] a delivered message is gone,
+//!   even if its puller dies at that moment. Under [`DeliveryGuarantee::AtLeastOnce`] it is gone once acknowledged; if
+//!   its puller dies or is dropped before, another puller gets it, marked as redelivered.
+//! * **A pushed message is kept**: when `push` returns, the queue has it, with or without a puller, under
+//!   [`QueueCapabilities::keeps_without_puller`].
+//! * **Order** is that of pushing under [`QueueCapabilities::ordered`], for messages that are not redelivered,
 //!   as long as there is one puller.
 
 use std::fmt;
@@ -61,8 +61,7 @@ pub struct QueueCapabilities {
     pub detects_death: bool,
     /// The number of waiting messages can be queried.
     pub counts_waiting: bool,
-    /// A message that [`Pusher::resend`] sends again is in the queue once; else it may be there twice, under the same
-    /// [`MessageId`](crate::MessageId).
+    /// A message sent again by [`Pusher::resend`] is in the queue once; else perhaps twice, under one message id.
     pub exact_resend: bool,
     /// Deliveries of a message are counted, and one that exceeds [`QueueConfig::max_deliveries`] goes to the
     /// [dead-letter queue](dead_letter_queue); else such a limit is refused.
@@ -89,8 +88,7 @@ impl QueueCapabilities {
     }
 }
 
-/// Returns the name of the dead-letter queue for messages that were delivered too often: an ordinary queue, pulled like
-/// any.
+/// Returns the name of the dead-letter queue: an ordinary queue, for messages that were delivered too often.
 pub fn dead_letter_queue(queue: &str) -> String {
     format!("{queue}.dead")
 }
@@ -155,8 +153,7 @@ pub trait Pusher: Send {
     /// [`PublishError::Unknown`], where it may be pushed now or later.
     fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError>;
 
-    /// Pushes messages that share a stamp, as cheaply as the transport can: in one pipeline, confirmed together. An
-    /// error states the fate of each.
+    /// Pushes messages that share a stamp, as cheaply as the transport can. An error states the fate of each.
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         for (done, payload) in payloads.iter().enumerate() {
             self.push(stamp, kind, payload).map_err(|error| BatchError::failed_at(done, error))?;
@@ -164,8 +161,8 @@ pub trait Pusher: Send {
         Ok(())
     }
 
-    /// Resolves messages in doubt as [`Publisher::resend`](crate::Publisher::resend) does; exact where
-    /// [`QueueCapabilities::exact_resend`] says so.
+    /// Resolves messages in doubt as [`Publisher::resend`](crate::Publisher::resend) does; exact under
+    /// [`QueueCapabilities::exact_resend`].
     fn resend(&mut self) -> Result<(), BatchError> {
         Ok(())
     }
@@ -193,8 +190,7 @@ pub trait Puller: Send {
         Err(ReceiveError::Other("this queue takes no single message back; drop its puller to give back all".into()))
     }
 
-    /// Waits as the puller was opened to: until a message may be available or, if it sleeps, until `timeout_ns` is
-    /// over. The caller pulls again.
+    /// Waits as the puller was opened to, until a message may be available or `timeout_ns` is over.
     fn wait(&mut self, timeout_ns: u64);
 
     /// Returns the number of reconnects; `None` if they are not counted.

@@ -15,10 +15,8 @@ use crate::message_id::{LastMessage, MessageIdTracker};
 
 /// Number of words in a transport's position.
 const TOKEN_WORDS: usize = 4;
-
 /// Max publishers whose last messages a token holds.
 const MAX_PUBLISHERS: usize = 8;
-
 /// Max length of a transport's name in a token, in bytes.
 const MAX_TRANSPORT_BYTES: usize = 16;
 
@@ -45,12 +43,11 @@ impl ResumeToken {
         Self { transport: name, words, seen: std::array::from_fn(|_| latest.next()) }
     }
 
-    /// Returns the position's words and a tracker that detects known duplicates. Fails for the token of another
-    /// transport.
+    /// Returns the position's words, and a tracker that detects known duplicates. Fails for another transport's token.
     pub fn read(&self, transport: &str) -> Result<([u64; TOKEN_WORDS], MessageIdTracker), ConnectError> {
         if self.transport() != transport {
             let sentence = format!(
-                "the resume token '{self}' is of '{}' and this is '{transport}'; resume where it was taken",
+                "the resume token '{self}' is of '{}' and this is '{transport}'; resume on its own transport",
                 self.transport()
             );
             return Err(ConnectError::Other(sentence.into()));
@@ -78,8 +75,8 @@ impl fmt::Display for ResumeToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d] = self.words;
         write!(f, "{}:{a:x},{b:x},{c:x},{d:x}", self.transport())?;
-        for LastMessage { publisher, next, is_loss_reported: is_told } in self.seen.iter().flatten() {
-            write!(f, ":{publisher:x},{next:x},{}", u8::from(*is_told))?;
+        for LastMessage { publisher, next, is_loss_reported } in self.seen.iter().flatten() {
+            write!(f, ":{publisher:x},{next:x},{}", u8::from(*is_loss_reported))?;
         }
         Ok(())
     }
@@ -98,11 +95,11 @@ fn parse(text: &str) -> Option<ResumeToken> {
     let transport = padded(parts.next()?)?;
     let words = numbers(parts.next()?)?;
     let mut seen = [None; MAX_PUBLISHERS];
-    for place in &mut seen {
+    for slot in &mut seen {
         let Some(last) = parts.next() else { break };
-        let [publisher, next, told] = numbers(last)?;
-        *place = (told <= 1).then_some(LastMessage { publisher, next, is_loss_reported: told == 1 });
-        place.as_ref()?;
+        let [publisher, next, flag] = numbers(last)?;
+        let is_loss_reported = [false, true].get(usize::try_from(flag).ok()?).copied()?;
+        *slot = Some(LastMessage { publisher, next, is_loss_reported });
     }
     parts.next().is_none().then_some(ResumeToken { transport, words, seen })
 }
@@ -122,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(words in any::<[u64; 4]>(), publisher in any::<u64>(), number in any::<u64>()) {
+        fn a_token_is_parsed_as_written(words in any::<[u64; 4]>(), publisher in any::<u64>(), number in any::<u64>()) {
             let mut tracker = MessageIdTracker::default();
             let fresh = ResumeToken::new("redis+streams", words, &tracker);
             prop_assert_eq!(fresh.to_string().parse(), Ok(fresh));
@@ -140,7 +137,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_told_is_not_told_again_behind_a_token(number in 0..u64::MAX - 3) {
+        fn a_loss_reported_before_a_token_is_not_reported_after_it(number in 0..u64::MAX - 3) {
             let (mut tracker, origin) = (MessageIdTracker::default(), MessageId { clock: 1, publisher: 2, sequence: number });
             tracker.check(origin);
             tracker.loss_reported();
@@ -150,16 +147,16 @@ mod tests {
         }
 
         #[test]
-        fn of_several_publishers_the_last_ones_are_known(publishers in 1u64..20) {
-            let at = |publisher, number| MessageId { clock: 1, publisher, sequence: number };
+        fn a_token_keeps_the_most_recent_publishers(publishers in 1u64..20) {
+            let id = |publisher, number| MessageId { clock: 1, publisher, sequence: number };
             let mut tracker = MessageIdTracker::default();
-            (0..publishers).for_each(|publisher| _ = tracker.check(at(publisher, 7)));
+            (0..publishers).for_each(|publisher| _ = tracker.check(id(publisher, 7)));
             let token: ResumeToken = ResumeToken::new("kafka", [1; 4], &tracker).to_string().parse().unwrap();
             let (_, mut tracker) = token.read("kafka").unwrap();
             for publisher in publishers.saturating_sub(MAX_PUBLISHERS as u64)..publishers {
-                prop_assert_eq!(tracker.check(at(publisher, 7)), SequenceCheck::Duplicate);
-                prop_assert_eq!(tracker.check(at(publisher, 8)), SequenceCheck::InOrder);
-                prop_assert_eq!(tracker.check(at(publisher, 10)), SequenceCheck::Gap(1));
+                prop_assert_eq!(tracker.check(id(publisher, 7)), SequenceCheck::Duplicate);
+                prop_assert_eq!(tracker.check(id(publisher, 8)), SequenceCheck::InOrder);
+                prop_assert_eq!(tracker.check(id(publisher, 10)), SequenceCheck::Gap(1));
             }
         }
 
@@ -170,23 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused_in_words() {
-        for text in [
-            "",
-            "kafka",
-            "kafka:1,2,3",
-            "kafka:1,2,3,4,5",
-            "kafka:1,2,3,g",
-            "kafka:+1,2,3,4",
-            "kafka:1,2,3,4:5",
-            "kafka:1,2,3,4:5,6",
-            "kafka:1,2,3,4:5,6,2",
-            "kafka:1,2,3,4:5,6,1:7",
-            "kafka:1,2,3,4:1,1,0:2,1,0:3,1,0:4,1,0:5,1,0:6,1,0:7,1,0:8,1,0:9,1,0",
-            "ka fka:1,2,3,4",
-            "a-very-long-name-of-one:1,2,3,4",
-            "kafka:1,2,3,11111111111111111",
-        ] {
+    fn invalid_text_is_refused_as_a_token() {
+        let texts = "kafka kafka:1,2,3 kafka:1,2,3,4,5 kafka:1,2,3,g kafka:+1,2,3,4 kafka:1,2,3,4:5 kafka:1,2,3,4:5,6 \
+                     kafka:1,2,3,4:5,6,2 kafka:1,2,3,4:5,6,1:7 \
+                     kafka:1,2,3,4:1,1,0:2,1,0:3,1,0:4,1,0:5,1,0:6,1,0:7,1,0:8,1,0:9,1,0 \
+                     a-very-long-name-of-one:1,2,3,4 kafka:1,2,3,11111111111111111";
+        for text in texts.split(' ').chain(["", "ka fka:1,2,3,4"]) {
             let error = text.parse::<ResumeToken>().unwrap_err().to_string();
             assert!(error.contains("is no resume token"), "{error}");
         }

@@ -72,8 +72,7 @@ pub struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// Returns whether the stamp was taken by `clock`, that of this host. A stamp of another host, or from before this
-    /// host's last boot, gives no time here.
+    /// Returns whether the stamp was taken by `clock`, that of this host since its last boot.
     pub fn is_of_clock(&self, clock: u64) -> bool {
         self.id.is_none_or(|origin| origin.clock == clock)
     }
@@ -127,8 +126,7 @@ impl<'a> SubscriptionEvent<'a> {
 pub struct Capabilities {
     /// Messages have sequence numbers, and losses are counted exactly.
     pub sequences: bool,
-    /// A subscription can start at the oldest message, at a sequence number where there are any, and after a
-    /// [token](Subscriber::resume_token).
+    /// A subscription can start in the past: at the oldest message, a number, or a [token](Subscriber::resume_token).
     pub history: bool,
     /// Under [`Policy::Overwrite`], messages older than [`TopicConfig::max_age_ns`] are removed.
     pub max_age: bool,
@@ -136,9 +134,8 @@ pub struct Capabilities {
     pub single_publisher: bool,
     /// A subscriber can query whether a publisher is alive.
     pub publisher_liveness: bool,
-    /// A batch becomes visible at once: a subscriber that sees its first message finds all of it. Holds for batches
-    /// that take at most a sixteenth of their topic, where a message takes 16 bytes more than its length, rounded up to
-    /// 64.
+    /// A batch becomes visible at once: a subscriber that sees its first message finds all of it. Holds up to a
+    /// sixteenth of the topic, where a message takes its length and 16 bytes, rounded up to 64.
     pub whole_batches: bool,
     /// Policies available here; the default first.
     pub policies: &'static [Policy],
@@ -175,8 +172,7 @@ pub struct TopicConfig {
     pub policy: Policy,
     /// Approximate capacity in bytes; the transport rounds.
     pub capacity_bytes: usize,
-    /// Maximum age of messages under [`Policy::Overwrite`], in nanoseconds, where [`Capabilities::max_age`] says so;
-    /// the transport rounds up.
+    /// Max age of messages under [`Policy::Overwrite`], in ns, where [`Capabilities::max_age`] holds; rounded up.
     pub max_age_ns: Option<u64>,
     /// Permissions of the topic's files, where it is made of files.
     pub mode: u32,
@@ -196,7 +192,7 @@ pub trait Publisher: Send {
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError>;
 
     /// Publishes messages that share a stamp, as cheaply as the transport can; an error states the fate of each. They
-    /// become visible at once where [`Capabilities::whole_batches`] says so.
+    /// become visible at once under [`Capabilities::whole_batches`].
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         for (done, payload) in payloads.iter().enumerate() {
             self.publish(stamp, kind, payload).map_err(|error| BatchError::failed_at(done, error))?;
@@ -206,13 +202,7 @@ pub trait Publisher: Send {
 
     /// Publishes a message of another bus. On a broker it keeps its origin, so that subscribers detect its duplicates
     /// and gaps as at the source; a log has no place for an origin. Errors are those of [`publish`](Self::publish).
-    fn publish_with_id(
-        &mut self,
-        _origin: MessageId,
-        stamp: u64,
-        kind: u8,
-        payload: &[u8],
-    ) -> Result<(), PublishError> {
+    fn publish_with_id(&mut self, _id: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         self.publish(stamp, kind, payload)
     }
 
@@ -221,15 +211,13 @@ pub trait Publisher: Send {
         self.publish(stamp, GAP_KIND, &gap.encode())
     }
 
-    /// Resolves the messages that the last call left in doubt, and sends them again if need be as the same messages:
-    /// each subscriber gets them once. The next call that publishes gives them up. The error counts messages among
-    /// those in doubt.
+    /// Resolves the messages that the last call left in doubt, and resends them if need be as the same messages; the
+    /// next call that publishes gives them up. The error counts messages among those in doubt.
     fn resend(&mut self) -> Result<(), BatchError> {
         Ok(())
     }
 
-    /// Signals that there is nothing to publish now; a spinning caller repeats it until there is. A transport may use
-    /// the time for warm-up, which no subscriber sees.
+    /// Signals that there is nothing to publish now; a spinning caller repeats it. May be used for warm-up.
     fn idle(&mut self) {}
 
     /// Returns the number of reconnects; `None` if they are not counted.
@@ -246,15 +234,13 @@ pub trait Subscriber: Send {
     /// Lends the next message in place, for as long as it is held, or returns the loss before it. Never waits. If bytes
     /// do not stay in place ([`Capabilities::lends`]), it returns [`LendError::Unsupported`] and takes nothing out.
     fn lend(&mut self) -> Result<LendOutcome, LendError> {
-        Err(LendError::Unsupported("this transport lends no messages, for none of them stays where it arrives"))
+        Err(LendError::Unsupported("this transport lends no messages, because none stays in place"))
     }
 
-    /// Waits as the subscription was opened to: until an event may be available or, if it sleeps, until `timeout_ns` is
-    /// over. The caller polls again.
+    /// Waits as the subscription was opened to, until an event may be available or `timeout_ns` is over.
     fn wait(&mut self, timeout_ns: u64);
 
-    /// Passes a moment without sleeping, however the subscription was opened. Returns true if the transport used the
-    /// time for warm-up.
+    /// Passes a moment without sleeping. Returns true if the transport used the time for warm-up.
     fn idle(&mut self) -> bool {
         relax();
         false
@@ -263,40 +249,34 @@ pub trait Subscriber: Send {
     /// Sets whether time spent spinning may be used for warm-up, where the transport can; on by default.
     fn set_warm_up(&mut self, _keep: bool) {}
 
-    /// Returns the position after all events passed to the handler, gaps included. `None` without history, or as long
-    /// as nothing is known of the topic yet.
+    /// Returns the position after all events passed to the handler. `None` without history, or for an unknown topic.
     fn resume_token(&self) -> Option<ResumeToken> {
         None
     }
 
     /// Switches to delivery for a bridge: a published loss arrives as its message of [`GAP_KIND`], and messages of a
-    /// log get an origin. That origin is made of the log's identity, its writer's boot and the sequence number, so that
-    /// every bridge carries the same.
+    /// log get an id, made of the log's identity, its writer's boot and the sequence number, the same for every bridge.
     fn enable_bridge_mode(&mut self);
 
     /// Returns whether a publisher of this topic is alive.
     fn publisher_state(&self) -> PublisherState;
 
-    /// Returns the number of reconnects, including those without a gap because nothing can have been missed; `None` if
-    /// they are not counted.
+    /// Returns the number of reconnects, with and without a gap; `None` if they are not counted.
     fn reconnects(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the number of duplicates that were dropped, by their publishers' sequence numbers; `None` if they are
-    /// not counted.
+    /// Returns the number of duplicates that were dropped by their sequence numbers; `None` if they are not counted.
     fn duplicates(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the number of messages that were dropped because they came after a later one of their publisher and had
-    /// been reported as missed; `None` if they are not counted.
+    /// Returns the number of late messages that were dropped, reported as missed before; `None` if not counted.
     fn out_of_order(&self) -> Option<u64> {
         None
     }
 
-    /// Returns why nothing arrives now, as a sentence: the connection is lost and being made again. `None` while it
-    /// stands.
+    /// Returns why nothing arrives now, as a sentence: the connection is being made again. `None` while it stands.
     fn outage(&self) -> Option<String> {
         None
     }
@@ -309,6 +289,6 @@ pub enum PublisherState {
     Alive(u32),
     /// Absent: it has ended, or none ever started.
     Absent,
-    /// The transport cannot tell.
+    /// The transport does not report it.
     Unknown,
 }

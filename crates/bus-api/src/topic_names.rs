@@ -8,7 +8,6 @@ use crate::wire::check_name;
 
 /// Max length of a name on the server, in bytes.
 const MAX_BYTES: usize = 255;
-
 /// Prefix of a local name in an option of a URL: `name.btc=market:BTC/USDT%40trade`.
 pub(crate) const NAME_OPTION: &str = "name.";
 
@@ -18,16 +17,16 @@ pub struct TopicNames(BTreeMap<String, String>);
 
 impl TopicNames {
     /// Adds the name that this topic has on the server. The error is a sentence.
-    pub(crate) fn add(&mut self, ours: &str, theirs: String) -> Result<(), String> {
-        check_name("topic", ours).map_err(|e| e.to_string())?;
-        if theirs.len() > MAX_BYTES || theirs.chars().any(char::is_control) {
+    pub(crate) fn add(&mut self, topic: &str, server_name: String) -> Result<(), String> {
+        check_name("topic", topic).map_err(|e| e.to_string())?;
+        if server_name.len() > MAX_BYTES || server_name.chars().any(char::is_control) {
             return Err(format!(
-                "what '{NAME_OPTION}{ours}' in the URL names is longer than {MAX_BYTES} bytes, or has control characters"
+                "'{NAME_OPTION}{topic}' in the URL has a value of over {MAX_BYTES} bytes, or with control characters"
             ));
         }
-        match self.0.insert(ours.to_owned(), theirs) {
+        match self.0.insert(topic.to_owned(), server_name) {
             None => Ok(()),
-            Some(_) => Err(format!("'{NAME_OPTION}{ours}' stands twice in the URL")),
+            Some(_) => Err(format!("'{NAME_OPTION}{topic}' is twice in the URL")),
         }
     }
 
@@ -46,11 +45,10 @@ impl TopicNames {
         self.0.get(topic).map(String::as_str)
     }
 
-    /// Returns the name of a topic on the server: the one that the URL sets, or else its own, which must be valid on
-    /// every transport.
+    /// Returns a topic's name on the server: as set by the URL, or its own, which must be valid on every transport.
     pub fn resolve<'a>(&self, topic: &'a str) -> Result<Cow<'a, str>, ConnectError> {
         match self.server_name(topic) {
-            Some(theirs) => Ok(Cow::Owned(theirs.to_owned())),
+            Some(name) => Ok(Cow::Owned(name.to_owned())),
             None => check_name("topic", topic).map(|()| Cow::Borrowed(topic)),
         }
     }

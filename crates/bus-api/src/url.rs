@@ -13,16 +13,13 @@ use std::time::Duration;
 use crate::error::ConnectError;
 use crate::topic_names::{NAME_OPTION, TopicNames};
 
-/// Options of every transport over TCP, in this order: TLS required, file of the trusted authorities, and files of the
-/// client's certificate and its key.
+/// Options of every transport over TCP: TLS required, trusted authorities, the client's certificate and its key.
 pub const TLS_OPTIONS: [&str; 4] = ["tls", "ca", "cert", "key"];
 
-/// Option that names the place of the password, on every transport. The password must replace it before the URL is
-/// parsed here.
+/// Option that names the place of the password, which must replace it before the URL is parsed here.
 pub const PASSWORD_OPTION: &str = "password";
 
-/// Option that names the place of the Redis sentinels' password, where it differs from the servers' password; handled
-/// like [`PASSWORD_OPTION`].
+/// Option for the password of Redis sentinels, where it differs; handled like [`PASSWORD_OPTION`].
 pub const SENTINEL_PASSWORD_OPTION: &str = "sentinel-password";
 
 /// Option of every transport over a network: seconds that a server may be silent. The client asks for a sign of life
@@ -34,7 +31,6 @@ pub const DEFAULT_SILENCE: Duration = Duration::from_secs(10);
 
 /// Valid range of the silence option. Some servers send a sign of life once a second at most.
 const SILENCE_SECONDS: std::ops::RangeInclusive<f64> = 3.0..=3600.0;
-
 /// Max length of an unknown option name that an error repeats, in bytes.
 const MAX_ECHOED_NAME_BYTES: usize = 20;
 
@@ -95,13 +91,12 @@ impl Url {
     pub fn silence(&self) -> Result<Duration, String> {
         let Some(seconds) = self.option(SILENCE_OPTION) else { return Ok(DEFAULT_SILENCE) };
         let seconds = seconds.parse::<f64>().ok().filter(|seconds| SILENCE_SECONDS.contains(seconds));
-        let (least, most) = (SILENCE_SECONDS.start(), SILENCE_SECONDS.end());
-        let refusal = || format!("'{SILENCE_OPTION}' in the URL is a number of seconds from {least} to {most}");
+        let (min, max) = (SILENCE_SECONDS.start(), SILENCE_SECONDS.end());
+        let refusal = || format!("'{SILENCE_OPTION}' in the URL is a number of seconds from {min} to {max}");
         seconds.map(Duration::from_secs_f64).ok_or_else(refusal)
     }
 
-    /// Returns the files for TLS if TLS is required, by the option `tls` or by a secure scheme. The error is a
-    /// sentence.
+    /// Returns the files for TLS if TLS is required, by the option `tls` or a secure scheme. The error is a sentence.
     pub fn tls(&self, is_secure_scheme: bool) -> Result<Option<ClientTlsFiles>, String> {
         let file = |option| match self.option(option) {
             Some("") => Err(format!("'{option}' in the URL names no file")),
@@ -111,7 +106,7 @@ impl Url {
         if !is_secure_scheme && !self.has("tls") {
             return match (ca, cert, key) {
                 (None, None, None) => Ok(None),
-                _ => Err("there are files for TLS in the URL, and TLS is not asked for: add 'tls' to them".to_owned()),
+                _ => Err("the URL names files for TLS without the option 'tls': add 'tls'".to_owned()),
             };
         }
         match (cert, key) {
@@ -127,10 +122,11 @@ pub fn resolve_topic(url: &str, topic: &str) -> (String, String) {
     let Some((place, options)) = url.split_once('?') else { return (url.to_owned(), topic.to_owned()) };
     let is_name = |option: &&str| option.starts_with(NAME_OPTION);
     let (names, others): (Vec<&str>, Vec<&str>) = options.split('&').partition(is_name);
-    let theirs =
+    let value =
         |option: &&str| option.strip_prefix(NAME_OPTION)?.strip_prefix(topic)?.strip_prefix('=').map(percent_decode);
-    let theirs = names.iter().find_map(theirs).and_then(Result::ok).unwrap_or_else(|| topic.to_owned());
-    (if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) }, theirs)
+    let name = names.iter().find_map(value).and_then(Result::ok);
+    let url = if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) };
+    (url, name.unwrap_or_else(|| topic.to_owned()))
 }
 
 impl std::fmt::Debug for Url {
@@ -155,21 +151,15 @@ impl ServerAddress {
 }
 
 fn parse_url(url: &str, known: &[&str]) -> Result<Url, String> {
-    let (scheme, rest) = url.split_once("://").ok_or("a URL begins with what speaks there and '://'")?;
+    let (scheme, rest) = url.split_once("://").ok_or("a URL begins with a scheme and '://'")?;
     let (place, options) = rest.split_once('?').map_or((rest, None), |(place, options)| (place, Some(options)));
     let (servers, path) = place.split_once('/').map_or((place, None), |(servers, path)| (servers, Some(path)));
     let (login, servers) = servers.rsplit_once('@').map_or((None, servers), |(login, rest)| (Some(login), rest));
     let (user, password) = read_login(login.unwrap_or_default())?;
-    let (options, names) = read_options(options, known)?;
-    Ok(Url {
-        scheme: scheme.to_owned(),
-        user,
-        password,
-        servers: read_servers(servers)?,
-        path: path.map(percent_decode).transpose()?,
-        options,
-        topic_names: names,
-    })
+    let (options, topic_names) = read_options(options, known)?;
+    let (scheme, servers) = (scheme.to_owned(), read_servers(servers)?);
+    let path = path.map(percent_decode).transpose()?;
+    Ok(Url { scheme, user, password, servers, path, options, topic_names })
 }
 
 fn read_login(login: &str) -> Result<(Option<String>, Option<String>), String> {
@@ -189,7 +179,7 @@ fn read_address(text: &str) -> Result<ServerAddress, String> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(open) => {
             let (host, rest) = open.split_once(']').ok_or("a '[' in the address is not closed")?;
-            host.parse::<std::net::Ipv6Addr>().map_err(|_| "between '[' and ']' stands no IPv6 address")?;
+            host.parse::<std::net::Ipv6Addr>().map_err(|_| "there is no IPv6 address between '[' and ']'")?;
             (host, rest)
         }
         None => text.split_at(text.find(':').unwrap_or(text.len())),
@@ -213,12 +203,12 @@ fn read_options(options: Option<&str>, known: &[&str]) -> Result<(BTreeMap<Strin
     let Some(options) = options else { return Ok((found, names)) };
     for option in options.split('&') {
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
-        let theirs = value.filter(|theirs| !theirs.is_empty());
-        if let Some((ours, theirs)) = name.strip_prefix(NAME_OPTION).zip(theirs) {
-            if theirs.contains('@') {
-                return Err(format!("'{NAME_OPTION}{ours}' in the URL has an '@'; write %40"));
+        let server_name = value.filter(|name| !name.is_empty());
+        if let Some((topic, server_name)) = name.strip_prefix(NAME_OPTION).zip(server_name) {
+            if server_name.contains('@') {
+                return Err(format!("'{NAME_OPTION}{topic}' in the URL has an '@'; write %40"));
             }
-            names.add(ours, percent_decode(theirs)?)?;
+            names.add(topic, percent_decode(server_name)?)?;
             continue;
         }
         if !known.contains(&name) {
@@ -228,24 +218,21 @@ fn read_options(options: Option<&str>, known: &[&str]) -> Result<(BTreeMap<Strin
             return Err(format!("'{name}=' in the URL has no value"));
         }
         if found.insert(name.to_owned(), percent_decode(value.unwrap_or_default())?).is_some() {
-            return Err(format!("'{name}' stands twice in the URL"));
+            return Err(format!("'{name}' is twice in the URL"));
         }
     }
     Ok((found, names))
 }
 
-/// Returns the error for an unknown option. It names the option only if that looks like one and cannot be part of a
-/// password with a '?', which an '@' would follow.
+/// Returns the error for an unknown option, with its name only if that cannot be part of a password with a '?'.
 fn unknown_option(name: &str, options: &str, known: &[&str]) -> String {
-    let is_of_a_name = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_';
-    let is_named = (1..=MAX_ECHOED_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_of_a_name);
-    let what = match is_named && !options.contains('@') {
-        true => format!("'{name}' is no option here"),
-        false => "something behind '?' is no option here".to_owned(),
-    };
-    let known = known.join(", ");
+    let is_name_byte = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_';
+    let is_named = (1..=MAX_ECHOED_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_name_byte);
+    let what = if is_named && !options.contains('@') { format!("'{name}'") } else { "text after '?'".to_owned() };
     format!(
-        "{what}: there are {known}, {NAME_OPTION}TOPIC and {PASSWORD_OPTION}, with '&' in between (in a password, write %3F)"
+        "{what} is no option here: there are {}, {NAME_OPTION}TOPIC and {PASSWORD_OPTION}, with '&' in between (in a \
+         password, write %3F)",
+        known.join(", ")
     )
 }
 
@@ -254,20 +241,16 @@ fn percent_decode(text: &str) -> Result<String, String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
-        let byte = match byte {
-            b'%' => {
-                let mut digit = || char::from(bytes.next()?).to_digit(16);
-                let (high, low) = (digit(), digit());
-                let of = |high: u32, low: u32| (high * 16 + low) as u8;
-                high.zip(low)
-                    .map(|(high, low)| of(high, low))
-                    .ok_or("a '%' is not followed by two hexadecimal digits")?
-            }
-            other => other,
-        };
-        decoded.push(byte);
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(bytes.next()?).to_digit(16);
+        let digits = digit().zip(digit());
+        let (high, low) = digits.ok_or("a '%' is not followed by two hexadecimal digits")?;
+        decoded.push((high * 16 + low) as u8);
     }
-    String::from_utf8(decoded).map_err(|_| "what '%' stands for is no UTF-8".to_owned())
+    String::from_utf8(decoded).map_err(|_| "the bytes that '%' encodes are no UTF-8".to_owned())
 }
 
 /// Removes user, password and password options from each URL of a text. Words are separated by spaces.
@@ -294,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_is_called_at_its_server_what_the_url_says() {
-        for (url, topic, at) in [
+    fn a_topic_has_the_name_on_its_server_that_the_url_sets() {
+        for (url, topic, resolved) in [
             ("x://a", "btc", ("x://a", "btc")),
             ("x://a?name.btc=m:BTC%40t&tls", "btc", ("x://a?tls", "m:BTC@t")),
             ("x://a?name.btc=m", "eth", ("x://a", "eth")),
             ("x://a?name.bt=m&streams", "btc", ("x://a?streams", "btc")),
         ] {
-            assert_eq!(resolve_topic(url, topic), (at.0.to_owned(), at.1.to_owned()), "{url}");
+            assert_eq!(resolve_topic(url, topic), (resolved.0.to_owned(), resolved.1.to_owned()), "{url}");
         }
     }
 
@@ -324,28 +307,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_url_is_refused_without_telling_the_password() {
-        for bad in [
-            "a:1",
-            "x://:secret@",
-            "x://:secret@a:0",
-            "x://:secret@a:99999",
-            "x://:secret@a:",
-            "x://:secret@::1:5",
-            "x://:secret@[::1",
-            "x://:secret@[::1]5",
-            "x://:secret@a,,b",
-            "x://:secret%4@a",
-            "x://:secret@a b",
-            "x://:what?secret@a:1",
-            "x://:secret@a?stream",
-            "x://:secret@a?streams&streams",
-            "x://ann:12?secret@a:1",
-            "x://ann:12?streams&secret@a:1",
-            "x://a?strem=secret",
-            "x://:secret@a?ca=",
-            "x://:secret@a?",
-        ] {
+    fn the_error_of_a_bad_url_does_not_repeat_the_password() {
+        let bad = "a:1 x://:secret@ x://:secret@a:0 x://:secret@a:99999 x://:secret@a: x://:secret@::1:5 \
+                   x://:secret@[::1 x://:secret@[::1]5 x://:secret@a,,b x://:secret%4@a x://:what?secret@a:1 \
+                   x://:secret@a?stream x://:secret@a?streams&streams x://ann:12?secret@a:1 \
+                   x://ann:12?streams&secret@a:1 x://a?strem=secret x://:secret@a?ca= x://:secret@a?";
+        for bad in bad.split(' ').chain(["x://:secret@a b"]) {
             let refused = match parse(bad) {
                 Err(error) => error.to_string(),
                 Ok(url) if url.servers.is_empty() => continue,
@@ -358,25 +325,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_option_is_named_unless_it_may_be_a_password() {
-        for (url, told) in [
+    fn an_unknown_option_is_named_unless_it_may_be_a_password() {
+        for (url, expected) in [
             (
                 "x://ann:p@a?strem",
                 "'strem' is no option here: there are streams, tls, ca, cert, key, name.TOPIC and password",
             ),
             ("x://a?tls&streams-=1", "'streams-' is no option here: there are streams"),
-            ("x://ann:12?strem@a", "something behind '?' is no option here: there are streams"),
-            ("x://a?tls&", "something behind '?' is no option here"),
-            ("x://a?p4ssword", "something behind '?' is no option here"),
-            ("x://a?streamsstreamsstreamsstreams", "something behind '?' is no option here"),
+            ("x://ann:12?strem@a", "text after '?' is no option here: there are streams"),
+            ("x://a?tls&", "text after '?' is no option here"),
+            ("x://a?p4ssword", "text after '?' is no option here"),
+            ("x://a?streamsstreamsstreamsstreams", "text after '?' is no option here"),
         ] {
             let refused = parse(url).unwrap_err().to_string();
-            assert!(refused.starts_with(told) && refused.ends_with(FORM), "{url}: {refused}");
+            assert!(refused.starts_with(expected) && refused.ends_with(FORM), "{url}: {refused}");
         }
     }
 
     #[test]
-    fn tls_is_a_must_or_not_there() {
+    fn tls_is_required_or_absent() {
         let tls = |url: &str, secure: bool| parse(url).unwrap().tls(secure);
         assert_eq!(tls("x://a", false), Ok(None));
         assert_eq!(tls("x://a?tls", false), Ok(Some(ClientTlsFiles::default())));

@@ -17,11 +17,8 @@ pub const HEADER_BYTES: usize = 40;
 
 /// Header size of a message without an origin, in bytes.
 const SHORT_HEADER_BYTES: usize = 16;
-
-/// Mark that distinguishes a message with this header from other bytes of that length; its last letter is the format's
-/// version.
+/// Mark of a message with this header; its last letter is the format's version.
 const MARK: [u8; 7] = *b"tickpt2";
-
 /// Mark of a message without an origin.
 const SHORT_MARK: [u8; 7] = *b"tickpt1";
 
@@ -70,9 +67,8 @@ pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
 }
 
 /// Passes the event in these bytes to the handler; a duplicate or late message makes none. If messages of its publisher
-/// are missing, it reports that gap instead and returns false, and the caller passes the same bytes again: each call
-/// makes at most one event. A gap that the topic's own count shows must be [reported](MessageIdTracker::loss_reported)
-/// to the tracker first.
+/// are missing, it reports that gap instead and returns false, and the caller passes the same bytes again. A gap that
+/// the topic's own count shows must be [reported](MessageIdTracker::loss_reported) to the tracker first.
 #[inline]
 pub fn deliver(
     tracker: &mut MessageIdTracker,
@@ -104,8 +100,7 @@ pub fn deliver(
     true
 }
 
-/// Returns the message in the bytes that a puller has taken. A message of another program gets this kind, if one is
-/// given, and no stamp.
+/// Returns the message that a puller has taken. A foreign message gets this kind, if one is given, and no stamp.
 pub fn decode_pulled(bytes: &[u8], foreign: Option<u8>) -> Option<Message<'_>> {
     let adopt = |kind| Message { sequence: None, stamp: 0, kind, payload: bytes, id: None };
     decode(bytes).or_else(|| foreign.map(adopt))
@@ -135,8 +130,8 @@ pub fn send_valid(
     send: impl FnOnce(&[&[u8]]) -> Result<(), BatchError>,
 ) -> Result<(), BatchError> {
     let check = |payload: &[u8]| check_message(kind, payload, limit).err();
-    let bad = payloads.iter().enumerate().find_map(|(at, payload)| check(payload).map(|error| (at, error)));
-    let good = &payloads[..bad.as_ref().map_or(payloads.len(), |(at, _)| *at)];
+    let bad = payloads.iter().enumerate().find_map(|(index, payload)| check(payload).map(|error| (index, error)));
+    let good = &payloads[..bad.as_ref().map_or(payloads.len(), |(index, _)| *index)];
     if !good.is_empty() {
         send(good)?;
     }
@@ -162,7 +157,7 @@ mod tests {
     const ORIGIN: MessageId = MessageId { clock: u64::MAX, publisher: 0x1122_3344_5566_7788, sequence: 9 };
 
     #[test]
-    fn what_was_encoded_is_decoded() {
+    fn a_message_is_decoded_as_it_was_encoded() {
         let bytes = encode(0x0102_0304_0506_0708, 200, ORIGIN, b"payload");
         let message = decode(&bytes).unwrap();
         assert_eq!((message.stamp, message.kind, message.payload), (0x0102_0304_0506_0708, 200, &b"payload"[..]));
@@ -178,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_gets_each_message_once_and_gaps_before_what_follows() {
+    fn a_subscriber_gets_each_message_once_and_each_gap_in_its_place() {
         let encoded = |number| encode(number, 16, MessageId { sequence: number, ..ORIGIN }, b"");
-        let (mut tracker, mut told) = (MessageIdTracker::default(), Vec::new());
+        let (mut tracker, mut events) = (MessageIdTracker::default(), Vec::new());
         for number in [0, 1, 1, 3, 2, 4] {
             let mut hand_over = || {
                 deliver(&mut tracker, None, &encoded(number), &mut |event| {
-                    told.push(match event {
+                    events.push(match event {
                         SubscriptionEvent::Message(message) => message.stamp.to_string(),
                         other => format!("{other:?}"),
                     });
@@ -192,7 +187,7 @@ mod tests {
             };
             assert!(hand_over() || hand_over(), "{number}");
         }
-        assert_eq!(told, ["0", "1", "Gap(Missed(1))", "3", "4"]);
+        assert_eq!(events, ["0", "1", "Gap(Missed(1))", "3", "4"]);
         // A gap that the topic's own count has reported is not reported again by sequence numbers.
         tracker.loss_reported();
         assert!(deliver(&mut tracker, Some(9), &encoded(7), &mut |_| {}));
@@ -200,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_messages_are_not_ours() {
+    fn foreign_messages_are_not_decoded() {
         let mut padded = header(1, 16, ORIGIN);
         padded[12] = 1;
         // A time and a size, as other programs write them.

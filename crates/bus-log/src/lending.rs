@@ -15,14 +15,14 @@ pub(crate) fn lend_outcome(lent: tickpath_log::LentFrame) -> LendOutcome {
 pub(crate) fn refusal_reason(policy: OverflowPolicy) -> &'static str {
     match policy {
         OverflowPolicy::Overwrite => {
-            "a topic whose policy is 'overwrite' lends nothing, for its publisher overwrites what is read"
+            "a topic whose policy is 'overwrite' lends nothing, because its publisher overwrites messages"
         }
         OverflowPolicy::Fail => {
-            "a topic whose policy is 'fail' lends nothing, for its publisher would wait for a message that somebody forgot"
+            "a topic whose policy is 'fail' lends nothing, because its publisher would wait for a forgotten message"
         }
-        OverflowPolicy::Keep => "a topic that a stranger can write to lends nothing",
+        OverflowPolicy::Keep => "a topic that another user can write to lends nothing",
     }
 }
 
-/// Reason why a subscriber that carries messages on is lent none.
-pub(crate) const BRIDGE_REFUSAL: &str = "who carries messages on is lent none, for they get an origin";
+/// Reason why the subscriber of a bridge is lent no message.
+pub(crate) const BRIDGE_REFUSAL: &str = "a bridge is lent no messages, because each gets a message id";

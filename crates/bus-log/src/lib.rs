@@ -42,7 +42,7 @@ use tickpath_bus_api::{
     StartPosition, Subscriber, TopicConfig, Transport, adaptive,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
-use tickpath_log::{Config, LogOpenError, LogPath, LogPathError, Writer};
+use tickpath_log::{Config, LogOpenError, LogPath, LogPathError, OverflowPolicy, Writer};
 
 use crate::name_watch::NamedWriter;
 use crate::publisher::LogPublisher;
@@ -66,7 +66,6 @@ pub const TRANSPORT: Transport = Transport {
 
 /// Suffix of the name of a queue's log.
 const QUEUE_SUFFIX: &str = ".queue";
-
 /// Max length of a queue's name, in bytes: the name of its log is limited to 128 bytes, as a topic's is.
 const MAX_QUEUE_NAME_BYTES: usize = 128 - QUEUE_SUFFIX.len();
 
@@ -93,8 +92,8 @@ impl LogBus {
             }
             LogRoot::SharedMemory(prefix.to_owned())
         } else {
-            let place: LogPath = url.parse().map_err(|e: LogPathError| ConnectError::Url(e.to_string()))?;
-            LogRoot::Folder(place.dir().to_owned())
+            let path: LogPath = url.parse().map_err(|e: LogPathError| ConnectError::Url(e.to_string()))?;
+            LogRoot::Folder(path.dir().to_owned())
         };
         Ok(Self { root, clock })
     }
@@ -111,8 +110,7 @@ impl LogBus {
     /// Returns the log of a queue.
     pub fn queue_path(&self, queue: &str) -> Result<LogPath, ConnectError> {
         let log = || self.log_path(&format!("{queue}{QUEUE_SUFFIX}"));
-        let place = LogPath::shared_memory(queue).map_err(name_error).and_then(|_| log());
-        place.map_err(|_| {
+        LogPath::shared_memory(queue).map_err(name_error).and_then(|_| log()).map_err(|_| {
             ConnectError::Name(format!(
                 "'{queue}' is no queue name; use 1 to {MAX_QUEUE_NAME_BYTES} letters, digits, '.', '_', '-' or ':', not \
                  starting with a point"
@@ -122,9 +120,9 @@ impl LogBus {
 
     fn log_path(&self, name: &str) -> Result<LogPath, ConnectError> {
         // Names follow the same rules in a folder, so that a topic can be moved.
-        let alone = LogPath::shared_memory(name).map_err(name_error)?;
+        let unprefixed = LogPath::shared_memory(name).map_err(name_error)?;
         match &self.root {
-            LogRoot::SharedMemory(prefix) if prefix.is_empty() => Ok(alone),
+            LogRoot::SharedMemory(prefix) if prefix.is_empty() => Ok(unprefixed),
             LogRoot::SharedMemory(prefix) => LogPath::shared_memory(&format!("{prefix}.{name}")).map_err(name_error),
             LogRoot::Folder(dir) => Ok(LogPath::folder(dir.join(name))),
         }
@@ -138,18 +136,18 @@ pub fn topic_log_path(url: &str, topic: &str) -> Result<LogPath, ConnectError> {
 
 /// Returns the log of a topic only if it does not exist yet.
 pub fn absent_log_path(url: &str, topic: &str) -> Option<LogPath> {
-    topic_log_path(url, topic).ok().filter(|place| !place.exists())
+    topic_log_path(url, topic).ok().filter(|path| !path.exists())
 }
 
 /// Returns the logs in a folder, or in shared memory under its name and a point, sorted by name.
-pub fn list_logs(place: &LogPath) -> Vec<LogPath> {
-    let mut found: Vec<LogPath> = if place.is_shared_memory() {
-        let prefix = format!("{place}.");
+pub fn list_logs(path: &LogPath) -> Vec<LogPath> {
+    let mut found: Vec<LogPath> = if path.is_shared_memory() {
+        let prefix = format!("{path}.");
         let names = LogPath::all_in_shared_memory().unwrap_or_default();
         let logs = names.iter().filter_map(|name| LogPath::shared_memory(name).ok());
         logs.filter(|log| log.to_string().starts_with(&prefix)).collect()
     } else {
-        let entries = std::fs::read_dir(place.dir()).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(path.dir()).into_iter().flatten().flatten();
         entries.map(|entry| LogPath::folder(entry.path())).filter(LogPath::exists).collect()
     };
     found.sort_by(|one, other| one.dir().cmp(other.dir()));
@@ -173,16 +171,16 @@ impl Connection for LogBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let place = self.topic_path(topic)?;
+        let path = self.topic_path(topic)?;
+        let segment_bytes = match config.policy {
+            Policy::Keep => config.capacity_bytes.next_multiple_of(4096),
+            Policy::Overwrite | Policy::Fail => segment_bytes(config.capacity_bytes),
+        };
         let config = Config {
-            segment_bytes: if config.policy == Policy::Keep {
-                config.capacity_bytes.next_multiple_of(4096)
-            } else {
-                segment_bytes(config.capacity_bytes)
-            },
+            segment_bytes,
             segments: SEGMENTS,
             mode: config.mode,
-            ..Config::topic(place, log_policy(config.policy))
+            ..Config::topic(path, log_policy(config.policy))
         };
         let writer = Writer::open(&config, self.clock.calibration()).map_err(connect_error)?;
         Ok(Box::new(LogPublisher::new(NamedWriter::new(writer, config, self.clock))))
@@ -194,13 +192,10 @@ impl Connection for LogBus {
         }
         let mut subscriber = LogSubscriber::new(self.topic_path(topic)?, self.clock, start, wait, None);
         match subscriber.attach() {
-            Err(LogOpenError::NotFound(_)) => {
-                subscriber.await_topic();
-                adaptive::subscriber(wait, subscriber)
-            }
-            Err(e) => Err(connect_error(e)),
-            Ok(()) => adaptive::subscriber(wait, subscriber),
+            Err(LogOpenError::NotFound(_)) => subscriber.await_topic(),
+            attached => attached.map_err(connect_error)?,
         }
+        adaptive::subscriber(wait, subscriber)
     }
 
     fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
@@ -235,17 +230,14 @@ impl Connection for LogBus {
 }
 
 /// Removes a log. A log that does not exist is no error.
-fn remove(place: &LogPath) -> Result<(), ConnectError> {
-    if !place.exists() {
-        return Ok(());
-    }
-    place.remove().map_err(|e| ConnectError::Other(Box::new(e)))
+fn remove(path: &LogPath) -> Result<(), ConnectError> {
+    if path.exists() { path.remove().map_err(|e| ConnectError::Other(Box::new(e))) } else { Ok(()) }
 }
 
-fn log_policy(policy: Policy) -> tickpath_log::OverflowPolicy {
+fn log_policy(policy: Policy) -> OverflowPolicy {
     match policy {
-        Policy::Overwrite => tickpath_log::OverflowPolicy::Overwrite,
-        Policy::Fail => tickpath_log::OverflowPolicy::Fail,
-        Policy::Keep => tickpath_log::OverflowPolicy::Keep,
+        Policy::Overwrite => OverflowPolicy::Overwrite,
+        Policy::Fail => OverflowPolicy::Fail,
+        Policy::Keep => OverflowPolicy::Keep,
     }
 }

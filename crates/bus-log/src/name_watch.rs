@@ -22,20 +22,15 @@ struct CheckInterval(u64);
 
 /// Interval of a publisher's checks: once a second, with the time that [`FREQUENT_CALLS`] adds.
 const PUBLISHER_INTERVAL: CheckInterval = CheckInterval(900);
-
 /// Interval of a subscriber's checks: messages that the publisher writes to the new log meanwhile must stay there.
 const READER_INTERVAL: CheckInterval = CheckInterval(100);
-
 /// Interval of attempts to find or make the new log, while the name of the old one is gone.
 const SUCCESSOR_INTERVAL: CheckInterval = CheckInterval(10);
-
 /// Max number of calls between two reads of the clock.
 const MAX_CALLS: u32 = 16;
-
 /// Calls that together take less than this need no read of the clock between them. Otherwise one message a millisecond
 /// would pay for a read of its own.
 const FREQUENT_CALLS: CheckInterval = CheckInterval(100);
-
 /// Nanoseconds in a millisecond.
 const MS: u64 = 1_000_000;
 
@@ -57,15 +52,8 @@ impl NameCheckSchedule {
     fn new(clock: HostClock) -> Self {
         let now = clock.ticks();
         let ms = clock.calibration().ticks_of_ns(MS);
-        Self {
-            clock,
-            calls_left: 1,
-            calls: 1,
-            clock_read_at: now,
-            checked_at: now,
-            ms,
-            frequent_calls: FREQUENT_CALLS.0 * ms,
-        }
+        let frequent_calls = FREQUENT_CALLS.0 * ms;
+        Self { clock, calls_left: 1, calls: 1, clock_read_at: now, checked_at: now, ms, frequent_calls }
     }
 
     /// Counts a call; returns true if the clock must be read now.
@@ -117,13 +105,8 @@ pub(crate) struct NameWatch<T> {
 
 impl<T> NameWatch<T> {
     pub(crate) fn new(clock: HostClock) -> Self {
-        Self {
-            schedule: NameCheckSchedule::new(clock),
-            is_removed: false,
-            successor: None,
-            open_error: None,
-            switches: 0,
-        }
+        let schedule = NameCheckSchedule::new(clock);
+        Self { schedule, is_removed: false, successor: None, open_error: None, switches: 0 }
     }
 
     /// Returns true if [`Self::find_successor`] is due. Must be called whenever there is nothing to read.
@@ -169,19 +152,17 @@ impl<T> NameWatch<T> {
         timeout_ns.min(self.interval().0 * MS)
     }
 
-    /// Returns the number of times that the reader moved on to another log.
     pub(crate) fn switches(&self) -> u64 {
         self.switches
     }
 
     /// Returns the reason why no new messages may come, as a sentence.
-    pub(crate) fn outage(&self, place: &LogPath) -> Option<String> {
+    pub(crate) fn outage(&self, path: &LogPath) -> Option<String> {
         let next = match &self.open_error {
-            Some(refused) => format!("the new ones cannot be used: {refused}"),
-            None => "the new ones are looked for".to_owned(),
+            Some(refused) => format!("the new files cannot be used: {refused}"),
+            None => "the reader looks for new files".to_owned(),
         };
-        self.is_removed
-            .then(|| format!("{}; what its publisher still writes there arrives, and {next}", removed_sentence(place)))
+        self.is_removed.then(|| format!("{}; messages still written there arrive, and {next}", removed_sentence(path)))
     }
 
     fn interval(&self) -> CheckInterval {
@@ -189,12 +170,12 @@ impl<T> NameWatch<T> {
     }
 }
 
-fn removed_sentence(place: &LogPath) -> String {
-    let why = match place.is_shared_memory() {
+fn removed_sentence(path: &LogPath) -> String {
+    let why = match path.is_shared_memory() {
         true => " (systemd removes them when their user logs out, unless RemoveIPC=no; see 'tickpath doctor')",
         false => "",
     };
-    format!("the files of {place} were removed while they were in use{why}")
+    format!("the files of {path} were removed while they were in use{why}")
 }
 
 /// Writer that makes its log again where its files are gone. The fields that each message reads lie in front, and are
@@ -224,8 +205,8 @@ struct RecreateFailure {
 impl NamedWriter {
     /// Creates the writer of a log that was opened with `config`.
     pub(crate) fn new(writer: Writer, config: Config, clock: HostClock) -> Self {
-        let named = Some(Box::new(LogRecreation { config, recreated: 0, failure: None }));
-        Self { schedule: NameCheckSchedule::new(clock), writer, recreation: named }
+        let recreation = Some(Box::new(LogRecreation { config, recreated: 0, failure: None }));
+        Self { schedule: NameCheckSchedule::new(clock), writer, recreation }
     }
 
     /// Creates the writer of a private log, for warm-up runs of this one.
@@ -233,13 +214,11 @@ impl NamedWriter {
         Self { schedule: NameCheckSchedule::new(self.schedule.clock), writer, recreation: None }
     }
 
-    /// Returns the number of times that the log was made again.
     pub(crate) fn recreated(&self) -> u64 {
-        self.recreation.as_ref().map_or(0, |named| named.recreated)
+        self.recreation.as_ref().map_or(0, |recreation| recreation.recreated)
     }
 
-    /// Checks whether the log still has its name, if that is due. Must be called before each publish, with its stamp,
-    /// and while there is nothing to publish.
+    /// Checks whether the log still has its name, if that is due: before each publish, with its stamp, and when idle.
     #[inline(always)]
     pub(crate) fn check_name(&mut self, stamp: u64) -> Result<(), PublishError> {
         // A stamp is nearly always of now, and costs no read of the clock; one of the past means no check.
@@ -253,21 +232,18 @@ impl NamedWriter {
     #[cold]
     #[inline(never)]
     fn check_name_if_due(&mut self) -> Result<(), PublishError> {
-        let Self { schedule: lookout, writer, recreation: named } = self;
-        let every = if named.as_ref().is_some_and(|named| named.failure.is_some()) {
-            SUCCESSOR_INTERVAL
-        } else {
-            PUBLISHER_INTERVAL
-        };
-        let is_due = lookout.is_check_due(every);
-        named.as_mut().map_or(Ok(()), |named| named.recreate_if_removed(lookout, writer, is_due))
+        let Self { schedule, writer, recreation } = self;
+        let has_failed = recreation.as_ref().is_some_and(|recreation| recreation.failure.is_some());
+        let every = if has_failed { SUCCESSOR_INTERVAL } else { PUBLISHER_INTERVAL };
+        let is_due = schedule.is_check_due(every);
+        recreation.as_mut().map_or(Ok(()), |recreation| recreation.recreate_if_removed(schedule, writer, is_due))
     }
 }
 
 impl LogRecreation {
     fn recreate_if_removed(
         &mut self,
-        lookout: &mut NameCheckSchedule,
+        schedule: &mut NameCheckSchedule,
         writer: &mut Writer,
         is_due: bool,
     ) -> Result<(), PublishError> {
@@ -276,51 +252,48 @@ impl LogRecreation {
             return Ok(());
         }
         match &self.failure {
-            Some(lost) if !is_due => {
+            Some(failure) if !is_due => {
                 // Each message is rejected until the log is made again.
-                lookout.read_clock_next();
-                return Err(lost.to_publish_error());
+                schedule.read_clock_next();
+                return Err(failure.to_publish_error());
             }
             Some(_) => {}
             None if is_due && writer.is_removed() => {}
             None => return Ok(()),
         }
-        let place = &self.config.path;
+        let path = &self.config.path;
         let unfinished = writer.unfinished();
-        let renewed = match unfinished {
-            0 => writer.recreate(&self.config, lookout.clock.calibration()),
+        let recreated = match unfinished {
+            0 => writer.recreate(&self.config, schedule.clock.calibration()),
             _ => Ok(()),
         };
-        let lost = match renewed {
+        let failure = match recreated {
             Ok(()) if unfinished == 0 => {
                 (self.recreated, self.failure) = (self.recreated + 1, None);
                 return Ok(());
             }
             Ok(()) => RecreateFailure {
                 sentence: format!(
-                    "{}: {unfinished} messages wait there for those who had it open to finish them. Open another pusher to go \
-                     on without these",
-                    removed_sentence(place)
+                    "{}: {unfinished} messages wait there for pullers that have the queue open to finish them. Open \
+                     another pusher to continue without these messages",
+                    removed_sentence(path)
                 ),
                 is_transient: true,
             },
             Err(e) => RecreateFailure {
-                sentence: format!("{}, and this publisher cannot make them anew: {e}", removed_sentence(place)),
+                sentence: format!("{}, and this publisher cannot make them anew: {e}", removed_sentence(path)),
                 is_transient: !matches!(e, LogOpenError::HasWriter { .. }),
             },
         };
-        lookout.read_clock_next();
-        let told = lost.to_publish_error();
-        self.failure = Some(lost);
-        Err(told)
+        schedule.read_clock_next();
+        let error = failure.to_publish_error();
+        self.failure = Some(failure);
+        Err(error)
     }
 }
 
 impl RecreateFailure {
     fn to_publish_error(&self) -> PublishError {
-        match self.is_transient {
-            true => PublishError::Unavailable(self.sentence.clone()),
-            false => PublishError::Other(self.sentence.clone().into()),
-        }
+        PublishError::not_published(self.sentence.clone(), self.is_transient)
     }
 }

@@ -17,18 +17,18 @@ pub(crate) struct LogPublisher {
 }
 
 impl LogPublisher {
-    pub(crate) fn new(named: NamedWriter) -> Self {
-        Self { writer: named, last_bytes: 0, warm_up: IdleWarmUp::new() }
+    pub(crate) fn new(writer: NamedWriter) -> Self {
+        Self { writer, last_bytes: 0, warm_up: IdleWarmUp::new() }
     }
 
     #[inline(never)]
     fn run_warm_up(&mut self) {
-        let Self { writer: named, last_bytes, warm_up: warm } = self;
+        let Self { writer, last_bytes, warm_up } = self;
         // The next message may be far away; this check lets it find the right log. A publish reports the error, too.
-        let _ = named.check_name(0);
-        named.writer.warm_up(*last_bytes);
-        let make = || named.writer.warm_up_log().ok().map(|made| Self::new(named.for_warm_up(made.writer)));
-        let Some((stage, message)) = warm.prepare(make, *last_bytes) else { return };
+        let _ = writer.check_name(0);
+        writer.writer.warm_up(*last_bytes);
+        let make = || writer.writer.warm_up_log().ok().map(|made| Self::new(writer.for_warm_up(made.writer)));
+        let Some((stage, message)) = warm_up.prepare(make, *last_bytes) else { return };
         // The function that callers call, not a copy of it.
         let publisher: &mut dyn Publisher = black_box(stage);
         let _ = publisher.publish(0, FIRST_KIND, message);

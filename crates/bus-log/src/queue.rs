@@ -5,7 +5,9 @@ use tickpath_bus_api::{
     QueueCapabilities, QueueConfig, ReceiveError, adaptive,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
-use tickpath_log::{Config, LogOpenError, LogPath, Writer};
+use tickpath_log::{
+    ClaimedMessage, Config, LogMessage, LogOpenError, LogPath, QueueDelivery, QueuePuller, Writer, queue_backlog,
+};
 
 use crate::name_watch::{NameWatch, NamedWriter};
 use crate::topic_log::{
@@ -26,12 +28,12 @@ pub(crate) const CAPABILITIES: QueueCapabilities = QueueCapabilities {
 };
 
 /// Opens the log of a queue for pushing.
-pub(crate) fn pusher(place: LogPath, config: &QueueConfig, clock: &HostClock) -> Result<Box<dyn Pusher>, ConnectError> {
+pub(crate) fn pusher(path: LogPath, config: &QueueConfig, clock: &HostClock) -> Result<Box<dyn Pusher>, ConnectError> {
     let config = Config {
         segment_bytes: segment_bytes(config.capacity_bytes),
         segments: SEGMENTS,
         mode: config.mode,
-        ..Config::queue(place)
+        ..Config::queue(path)
     };
     let writer = Writer::open_queue(&config, clock.calibration()).map_err(connect_error)?;
     Ok(Box::new(LogPusher { writer: NamedWriter::new(writer, config, *clock) }))
@@ -39,20 +41,20 @@ pub(crate) fn pusher(place: LogPath, config: &QueueConfig, clock: &HostClock) ->
 
 /// Opens the log of a queue for pulling, whether or not it exists yet.
 pub(crate) fn puller(
-    place: LogPath,
+    path: LogPath,
     delivery: DeliveryGuarantee,
     wait: Wait,
     clock: HostClock,
 ) -> Result<Box<dyn Puller>, ConnectError> {
-    let (delivery, name) = (log_delivery(delivery), NameWatch::new(clock));
-    let mut puller = LogPuller { place, delivery, wait, puller: None, name_watch: name };
+    let (delivery, name_watch) = (log_delivery(delivery), NameWatch::new(clock));
+    let mut puller = LogPuller { path, delivery, wait, puller: None, name_watch };
     puller.try_attach().map_err(connect_error)?;
     adaptive::puller(wait, puller)
 }
 
 /// Returns the number of messages of a queue that no puller has taken.
-pub(crate) fn waiting(place: &LogPath) -> Result<u64, ConnectError> {
-    match tickpath_log::queue_backlog(place) {
+pub(crate) fn waiting(path: &LogPath) -> Result<u64, ConnectError> {
+    match queue_backlog(path) {
         Err(LogOpenError::NotFound(_) | LogOpenError::NoQueue(_)) => Ok(0),
         counted => counted.map_err(connect_error),
     }
@@ -80,18 +82,18 @@ impl Pusher for LogPusher {
 }
 
 struct LogPuller {
-    place: LogPath,
-    delivery: tickpath_log::QueueDelivery,
+    path: LogPath,
+    delivery: QueueDelivery,
     wait: Wait,
-    puller: Option<tickpath_log::QueuePuller>,
-    name_watch: NameWatch<tickpath_log::QueuePuller>,
+    puller: Option<QueuePuller>,
+    name_watch: NameWatch<QueuePuller>,
 }
 
 impl LogPuller {
     /// Checks whether a pusher has made the queue.
     #[cold]
     fn try_attach(&mut self) -> Result<(), LogOpenError> {
-        match tickpath_log::QueuePuller::open(&self.place, self.delivery) {
+        match QueuePuller::open(&self.path, self.delivery) {
             Ok(puller) => self.puller = Some(puller),
             Err(LogOpenError::NotFound(_) | LogOpenError::NoQueue(_)) => {}
             Err(e) => return Err(e),
@@ -107,8 +109,8 @@ impl Puller for LogPuller {
             self.try_attach().map_err(|e| ReceiveError::Other(Box::new(e)))?;
         }
         let Some(puller) = &mut self.puller else { return Ok(0) };
-        let pulled = puller.pull(limit, |tickpath_log::ClaimedMessage { message, redelivered }| {
-            let tickpath_log::LogMessage { sequence, stamp, kind, payload } = message;
+        let pulled = puller.pull(limit, |ClaimedMessage { message, redelivered }| {
+            let LogMessage { sequence, stamp, kind, payload } = message;
             let message = Message { sequence: Some(sequence), stamp, kind, payload, id: None };
             handler(PulledMessage::without_tag(message, redelivered));
         });
@@ -116,7 +118,7 @@ impl Puller for LogPuller {
             && self.name_watch.is_due()
         {
             let is_removed = || puller.is_removed();
-            let next = || tickpath_log::QueuePuller::open(&self.place, self.delivery);
+            let next = || QueuePuller::open(&self.path, self.delivery);
             if puller.has_unacknowledged() {
                 // Acknowledgements belong to the log that the messages came from.
                 self.name_watch.note_removal(is_removed);
@@ -149,13 +151,13 @@ impl Puller for LogPuller {
     }
 
     fn outage(&self) -> Option<String> {
-        self.name_watch.outage(&self.place)
+        self.name_watch.outage(&self.path)
     }
 }
 
-fn log_delivery(delivery: DeliveryGuarantee) -> tickpath_log::QueueDelivery {
+fn log_delivery(delivery: DeliveryGuarantee) -> QueueDelivery {
     match delivery {
-        DeliveryGuarantee::AtMostOnce => tickpath_log::QueueDelivery::AtMostOnce,
-        DeliveryGuarantee::AtLeastOnce => tickpath_log::QueueDelivery::AtLeastOnce,
+        DeliveryGuarantee::AtMostOnce => QueueDelivery::AtMostOnce,
+        DeliveryGuarantee::AtLeastOnce => QueueDelivery::AtLeastOnce,
     }
 }

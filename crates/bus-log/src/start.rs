@@ -7,7 +7,7 @@
 //! ```
 
 use tickpath_bus_api::StartPosition;
-use tickpath_log::{LogOpenError, LogPath, Next, Reader, Registration};
+use tickpath_log::{LogOpenError, LogPath, Next, Reader, ReaderStart, Registration};
 
 use crate::topic_log::NAME;
 
@@ -33,9 +33,9 @@ pub(crate) struct PrecedingMessage {
 
 impl PrecedingMessage {
     /// Reads the message from the log; none if it is gone. Damage is left to be reported by the subscription.
-    pub fn read_from_log(place: &LogPath, next: u64) -> Option<Self> {
-        let at = tickpath_log::ReaderStart::Sequence(next.checked_sub(1)?);
-        let mut reader = Reader::open(place, at, Registration::Unregistered).ok()?;
+    pub fn read_from_log(path: &LogPath, next: u64) -> Option<Self> {
+        let start = ReaderStart::Sequence(next.checked_sub(1)?);
+        let mut reader = Reader::open(path, start, Registration::Unregistered).ok()?;
         let stamp = match reader.next() {
             Ok(Next::Message(message)) => message.stamp,
             Ok(Next::Gap(_) | Next::Empty) | Err(_) => return None,
@@ -50,34 +50,29 @@ impl PrecedingMessage {
 }
 
 /// Opens a log at the start of a subscription.
-pub(crate) fn open(place: &LogPath, start: StartPosition) -> Result<StartedReader, LogOpenError> {
-    let open = |start| Reader::open(place, start, Registration::Registered);
+pub(crate) fn open(path: &LogPath, start: StartPosition) -> Result<StartedReader, LogOpenError> {
+    let open = |start| Reader::open(path, start, Registration::Registered);
     let begun = |reader, is_same| StartedReader { reader, is_same, predecessor: None };
     match start {
-        StartPosition::Now => Ok(begun(open(tickpath_log::ReaderStart::Now)?, true)),
-        StartPosition::Oldest => Ok(begun(open(tickpath_log::ReaderStart::Oldest)?, true)),
-        StartPosition::Sequence(sequence) => Ok(begun(open(tickpath_log::ReaderStart::Sequence(sequence))?, true)),
+        StartPosition::Now => Ok(begun(open(ReaderStart::Now)?, true)),
+        StartPosition::Oldest => Ok(begun(open(ReaderStart::Oldest)?, true)),
+        StartPosition::Sequence(sequence) => Ok(begun(open(ReaderStart::Sequence(sequence))?, true)),
         StartPosition::After(token) => {
-            let ([next, identity, stamp, utc_ns], _) = token.read(NAME).expect("it was read when it was opened");
-            let newest = open(tickpath_log::ReaderStart::Now)?;
+            let ([next, identity, stamp, utc_ns], _) = token.read(NAME).expect("the token was checked at the open");
+            let newest = open(ReaderStart::Now)?;
             if newest.identity() != identity {
-                return Ok(begun(open(tickpath_log::ReaderStart::Oldest)?, false));
+                return Ok(begun(open(ReaderStart::Oldest)?, false));
             }
-            let before = PrecedingMessage::from_token(next, stamp, utc_ns);
+            let predecessor = PrecedingMessage::from_token(next, stamp, utc_ns);
             // Old messages are recycled: a message that is gone was the same.
-            let is_there = |_: PrecedingMessage| {
-                PrecedingMessage::read_from_log(place, next).is_none_or(|there| there.stamp == stamp)
-            };
-            if newest.sequence() >= next && before.is_none_or(is_there) {
-                return Ok(StartedReader {
-                    predecessor: before,
-                    ..begun(open(tickpath_log::ReaderStart::Sequence(next))?, true)
-                });
+            let is_unchanged = || PrecedingMessage::read_from_log(path, next).is_none_or(|found| found.stamp == stamp);
+            if newest.sequence() >= next && (predecessor.is_none() || is_unchanged()) {
+                return Ok(StartedReader { predecessor, ..begun(open(ReaderStart::Sequence(next))?, true) });
             }
             // A disk that lost its last messages has lost what was seen; messages written since are newer than that.
-            let mut oldest = open(tickpath_log::ReaderStart::Oldest)?;
+            let mut oldest = open(ReaderStart::Oldest)?;
             let first = first_newer(&mut oldest, stamp, utc_ns).unwrap_or(newest.sequence());
-            Ok(begun(open(tickpath_log::ReaderStart::Sequence(first))?, false))
+            Ok(begun(open(ReaderStart::Sequence(first))?, false))
         }
     }
 }
@@ -85,7 +80,7 @@ pub(crate) fn open(place: &LogPath, start: StartPosition) -> Result<StartedReade
 /// Returns the sequence number of the first message stamped after the given one: at a later time, or by the clock of a
 /// later boot, which may have been set back.
 fn first_newer(reader: &mut Reader, stamp: u64, utc_ns: u64) -> Option<u64> {
-    let mut was_of_its_clock = false;
+    let mut was_same_clock = false;
     loop {
         let (sequence, stamped) = match reader.next() {
             Ok(Next::Message(message)) => (message.sequence, message.stamp),
@@ -93,10 +88,10 @@ fn first_newer(reader: &mut Reader, stamp: u64, utc_ns: u64) -> Option<u64> {
             Ok(Next::Empty) | Err(_) => return None,
         };
         let clock = reader.calibration();
-        let is_of_its_clock = clock.utc_ns_of(stamp) == utc_ns;
-        if clock.utc_ns_of(stamped) > utc_ns || was_of_its_clock && !is_of_its_clock {
+        let is_same_clock = clock.utc_ns_of(stamp) == utc_ns;
+        if clock.utc_ns_of(stamped) > utc_ns || was_same_clock && !is_same_clock {
             return Some(sequence);
         }
-        was_of_its_clock = is_of_its_clock;
+        was_same_clock = is_same_clock;
     }
 }

@@ -9,7 +9,8 @@ use tickpath_bus_api::{
 };
 use tickpath_clock::{Calibration, HostClock, Wait};
 use tickpath_log::{
-    FIRST_KIND, LogOpenError, LogPath, LogReadError, Next, NextLent, Reader, Registration, WarmUpLog, Writer,
+    FIRST_KIND, LogMessage, LogOpenError, LogPath, LogReadError, Next, NextLent, Reader, ReaderStart, Registration,
+    WarmUpLog, Writer,
 };
 
 use crate::lending;
@@ -19,17 +20,16 @@ use crate::topic_log::{ATTACH_INTERVAL_NS, NAME};
 use crate::warm_up::IdleWarmUp;
 
 pub(crate) struct LogSubscriber {
-    place: LogPath,
+    path: LogPath,
     start: StartPosition,
-    /// True if the topic did not exist: its first message counts as "from now on", and earlier lost ones are reported
-    /// as a gap.
+    /// True if the topic did not exist: its first message counts as new, and earlier lost ones are reported as a gap.
     was_absent: bool,
     wait: Wait,
     reader: Option<Reader>,
     name_watch: NameWatch<Reader>,
     /// Reader of a subscription that begins with a gap, until the gap is reported.
     reader_after_gap: Option<Reader>,
-    /// State of carrying messages on; none for a plain subscriber.
+    /// None for a subscriber that is no bridge.
     bridge_state: Option<BridgeState>,
     /// Bytes of the last message.
     last_bytes: usize,
@@ -45,7 +45,7 @@ struct LogSwitch {
     missed: Option<Gap>,
 }
 
-/// The last message handed over, kept to carry messages on.
+/// The last message handed over, kept for a bridge.
 #[derive(Default)]
 struct BridgeState {
     /// Copy of its payload.
@@ -58,15 +58,9 @@ struct BridgeState {
 type WarmUpPair = (Writer, LogSubscriber);
 
 impl LogSubscriber {
-    pub(crate) fn new(
-        place: LogPath,
-        clock: HostClock,
-        start: StartPosition,
-        wait: Wait,
-        reader: Option<Reader>,
-    ) -> Self {
+    pub fn new(path: LogPath, clock: HostClock, start: StartPosition, wait: Wait, reader: Option<Reader>) -> Self {
         Self {
-            place,
+            path,
             start,
             was_absent: false,
             wait,
@@ -88,16 +82,16 @@ impl LogSubscriber {
 
     pub(crate) fn attach(&mut self) -> Result<(), LogOpenError> {
         if self.was_absent {
-            let oldest = Reader::open(&self.place, tickpath_log::ReaderStart::Oldest, Registration::Unregistered)?;
+            let oldest = Reader::open(&self.path, ReaderStart::Oldest, Registration::Unregistered)?;
             self.start = StartPosition::Sequence(oldest.first_sequence());
         }
-        let StartedReader { reader, is_same, predecessor: before } = start::open(&self.place, self.start)?;
+        let StartedReader { reader, is_same, predecessor } = start::open(&self.path, self.start)?;
         if matches!(self.wait, Wait::Busy | Wait::Adaptive) {
             // Pays the cost of the first run now, and not with a real message.
             run_warm_up(&mut self.warm_up, &reader, 0);
         }
         *(if is_same { &mut self.reader } else { &mut self.reader_after_gap }) = Some(reader);
-        self.predecessor = before;
+        self.predecessor = predecessor;
         if self.bridge_state.is_some() {
             self.find_predecessor();
         }
@@ -110,7 +104,7 @@ impl LogSubscriber {
         let Some(reader) = self.reader.as_ref().or(self.reader_after_gap.as_ref()) else { return };
         let next = reader.next_reported();
         if self.predecessor.is_none_or(|before| before.next != next) {
-            self.predecessor = PrecedingMessage::read_from_log(&self.place, next);
+            self.predecessor = PrecedingMessage::read_from_log(&self.path, next);
         }
     }
 
@@ -118,21 +112,19 @@ impl LogSubscriber {
     fn preceding_message(&self) -> Option<PrecedingMessage> {
         let reader = self.reader.as_ref()?;
         let next = reader.next_reported();
-        let handed = match &self.bridge_state {
-            Some(carried) => carried.last,
+        let last = match &self.bridge_state {
+            Some(bridge) => bridge.last,
             None => self.last_stamp.map(|stamp| (stamp, reader.calibration())),
         };
-        let handed =
-            handed.and_then(|(stamp, clock)| PrecedingMessage::from_token(next, stamp, clock.utc_ns_of(stamp)));
-        handed.or(self.predecessor.filter(|before| before.next == next))
+        let last = last.and_then(|(stamp, clock)| PrecedingMessage::from_token(next, stamp, clock.utc_ns_of(stamp)));
+        last.or(self.predecessor.filter(|before| before.next == next))
     }
 
-    /// Reports the gap that the subscription begins with, or checks whether a writer has made the log. Returns true if
-    /// there is a log to read, and no gap before it.
+    /// Reports a gap at the start, or attaches to a new log; returns true if there is a log to read, and no gap before.
     #[cold]
     fn try_attach(
         &mut self,
-        told: &mut usize,
+        reported: &mut usize,
         handler: &mut dyn FnMut(SubscriptionEvent<'_>),
     ) -> Result<bool, ReceiveError> {
         if self.reader_after_gap.is_none() && !self.attach_if_exists()? {
@@ -141,26 +133,25 @@ impl LogSubscriber {
         if let Some(reader) = self.reader_after_gap.take() {
             self.reader = Some(reader);
             handler(SubscriptionEvent::Gap(Gap::Reconnected));
-            *told = 1;
+            *reported = 1;
         }
-        Ok(*told == 0)
+        Ok(*reported == 0)
     }
 
-    /// Checks whether the log still has its name, and moves on to the log that has it now; returns the gap between
-    /// them, if any.
+    /// Checks whether the log still has its name; moves on to the log that has it now, with any gap between them.
     #[cold]
     fn follow_successor(&mut self) -> Option<LogSwitch> {
         let old = self.reader.as_ref()?;
-        let next = || Reader::open(&self.place, tickpath_log::ReaderStart::Oldest, Registration::Registered);
-        let next = self.name_watch.find_successor(|| old.is_removed(), next)?;
+        let open = || Reader::open(&self.path, ReaderStart::Oldest, Registration::Registered);
+        let next = self.name_watch.find_successor(|| old.is_removed(), open)?;
         // A publisher that moves on continues its sequence numbers in the new log.
         let missed = match next.first_sequence() == old.sequence() {
             true => Some(next.sequence() - old.sequence()).filter(|&missed| missed > 0).map(Gap::Missed),
             false => Some(Gap::Reconnected),
         };
         (self.reader, self.last_stamp, self.predecessor) = (Some(next), None, None);
-        if let Some(carried) = &mut self.bridge_state {
-            carried.last = None;
+        if let Some(bridge) = &mut self.bridge_state {
+            bridge.last = None;
             self.find_predecessor();
         }
         Some(LogSwitch { missed })
@@ -168,21 +159,15 @@ impl LogSubscriber {
 
     #[inline(always)]
     fn drain(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
-        let Self { reader, last_bytes, last_stamp, bridge_state: carried, .. } = self;
+        let Self { reader, last_bytes, last_stamp, bridge_state: bridge, .. } = self;
         let reader = reader.as_mut().expect("attached");
-        let drained = match carried {
-            Some(carried) => drain_bridged(reader, carried, limit, handler),
+        let drained = match bridge {
+            Some(bridge) => drain_bridged(reader, bridge, limit, handler),
             None => reader.drain(limit, |next| match next {
-                Next::Message(m) => {
-                    *last_bytes = m.payload.len();
-                    *last_stamp = Some(m.stamp);
-                    handler(SubscriptionEvent::from_message(Message {
-                        sequence: Some(m.sequence),
-                        stamp: m.stamp,
-                        kind: m.kind,
-                        payload: m.payload,
-                        id: None,
-                    }));
+                Next::Message(LogMessage { sequence, stamp, kind, payload }) => {
+                    (*last_bytes, *last_stamp) = (payload.len(), Some(stamp));
+                    let message = Message { sequence: Some(sequence), stamp, kind, payload, id: None };
+                    handler(SubscriptionEvent::from_message(message));
                 }
                 Next::Gap(missed) => {
                     *last_stamp = None;
@@ -207,9 +192,9 @@ impl Subscriber for LogSubscriber {
     // Never inlined, so that callers and the warm-up run the same code: a copy would keep nothing warm.
     #[inline(never)]
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
-        let mut told = 0;
-        if limit == 0 || self.reader.is_none() && !self.try_attach(&mut told, handler)? {
-            return Ok(told);
+        let mut reported = 0;
+        if limit == 0 || self.reader.is_none() && !self.try_attach(&mut reported, handler)? {
+            return Ok(reported);
         }
         let drained = self.drain(limit, handler)?;
         match drained {
@@ -318,7 +303,7 @@ impl Subscriber for LogSubscriber {
     }
 
     fn outage(&self) -> Option<String> {
-        self.name_watch.outage(&self.place)
+        self.name_watch.outage(&self.path)
     }
 
     /// Always 0: a log has each message once.
@@ -337,9 +322,9 @@ impl Subscriber for LogSubscriber {
 fn run_warm_up(warm: &mut IdleWarmUp<WarmUpPair>, reader: &Reader, bytes: usize) {
     let make = || {
         let WarmUpLog { writer, reader } = reader.warm_up_log().ok()?;
-        let place = reader.path().clone();
+        let path = reader.path().clone();
         let clock = HostClock::get().ok()?;
-        Some((writer, LogSubscriber::new(place, clock, StartPosition::Now, Wait::Busy, Some(reader))))
+        Some((writer, LogSubscriber::new(path, clock, StartPosition::Now, Wait::Busy, Some(reader))))
     };
     let Some(((writer, subscriber), message)) = warm.prepare(make, bytes) else { return };
     let _ = writer.publish(0, FIRST_KIND, message);
@@ -353,35 +338,30 @@ fn run_warm_up(warm: &mut IdleWarmUp<WarmUpPair>, reader: &Reader, bytes: usize)
 /// number. A log that lost its end with its host continues its numbers from there, under another boot.
 fn drain_bridged(
     reader: &mut Reader,
-    carried: &mut BridgeState,
+    bridge: &mut BridgeState,
     limit: usize,
     handler: &mut dyn FnMut(SubscriptionEvent<'_>),
 ) -> Result<usize, LogReadError> {
     for count in 0..limit {
         let (sequence, stamp, kind) = match reader.next()? {
             Next::Message(message) => {
-                carried.copy.clear();
-                carried.copy.extend_from_slice(message.payload);
+                bridge.copy.clear();
+                bridge.copy.extend_from_slice(message.payload);
                 (message.sequence, message.stamp, message.kind)
             }
             Next::Gap(missed) => {
-                carried.last = None;
+                bridge.last = None;
                 handler(SubscriptionEvent::Gap(Gap::Missed(missed)));
                 continue;
             }
             Next::Empty => return Ok(count),
         };
         let calibration = reader.calibration();
-        carried.last = Some((stamp, calibration));
+        bridge.last = Some((stamp, calibration));
         let clock = clock_id(&calibration);
-        let origin = Some(MessageId { clock, publisher: reader.identity() ^ clock, sequence });
-        handler(SubscriptionEvent::Message(Message {
-            sequence: Some(sequence),
-            stamp,
-            kind,
-            payload: &carried.copy,
-            id: origin,
-        }));
+        let id = Some(MessageId { clock, publisher: reader.identity() ^ clock, sequence });
+        let message = Message { sequence: Some(sequence), stamp, kind, payload: &bridge.copy, id };
+        handler(SubscriptionEvent::Message(message));
     }
     Ok(limit)
 }

@@ -1,17 +1,14 @@
 //! The log of a topic or queue: its size, batch publishing, and its errors as errors of the bus.
 
 use tickpath_bus_api::{BatchError, ConnectError, PublishError};
-use tickpath_log::{LogOpenError, LogPathError, Writer};
+use tickpath_log::{LogOpenError, LogPathError, LogPublishError, Writer};
 
 /// Name of this transport, in its tokens too.
 pub(crate) const NAME: &str = "log";
-
 /// Number of segments in the ring of a topic or queue.
 pub(crate) const SEGMENTS: usize = 8;
-
 /// The longest payload that is sure to pass with the default sizes, in bytes.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 64 << 10;
-
 /// Interval at which a reader that may sleep checks whether its topic or queue exists, in nanoseconds.
 pub(crate) const ATTACH_INTERVAL_NS: u64 = 1_000_000;
 
@@ -37,13 +34,13 @@ pub(crate) fn connect_error(error: LogOpenError) -> ConnectError {
     }
 }
 
-pub(crate) fn publish_error(error: tickpath_log::LogPublishError) -> PublishError {
+pub(crate) fn publish_error(error: LogPublishError) -> PublishError {
     match error {
-        tickpath_log::LogPublishError::Full => PublishError::Full,
-        tickpath_log::LogPublishError::NoReader => PublishError::NoSubscriber,
-        tickpath_log::LogPublishError::TooLarge { bytes, limit } => PublishError::TooLarge { bytes, limit },
+        LogPublishError::Full => PublishError::Full,
+        LogPublishError::NoReader => PublishError::NoSubscriber,
+        LogPublishError::TooLarge { bytes, limit } => PublishError::TooLarge { bytes, limit },
         // A full disk may have room again later.
-        e @ tickpath_log::LogPublishError::Grow(_) => PublishError::Unavailable(e.to_string()),
+        e @ LogPublishError::Grow(_) => PublishError::Unavailable(e.to_string()),
         e => PublishError::Other(Box::new(e)),
     }
 }

@@ -8,7 +8,6 @@ const IDLE_TURNS: u32 = 256;
 
 /// Warm-up of one end, and its schedule.
 pub(crate) struct IdleWarmUp<T> {
-    /// Turns without work.
     turns: u32,
     state: IdleWarmUpState<T>,
 }
@@ -56,8 +55,7 @@ impl<T> IdleWarmUp<T> {
         self.turns = 0;
     }
 
-    /// Returns the objects of a warm-up run, and a message of this length; none if they cannot be made, or the warm-up
-    /// is off.
+    /// Returns the objects of a warm-up run, and a message of this length; none if they cannot be made, or it is off.
     pub(crate) fn prepare(&mut self, make: impl FnOnce() -> Option<T>, bytes: usize) -> Option<(&mut T, &[u8])> {
         if let IdleWarmUpState::New = self.state {
             self.state = make().map_or(IdleWarmUpState::Off, |made| IdleWarmUpState::Ready(Box::new(made), Vec::new()));

@@ -217,7 +217,7 @@ mod tests {
                 Ok("without limit"),
             ),
             (&[("connected_clients", "3")], "Redis clients", LATENCY, Ok("2 others")),
-            (&none[..], "Redis setting", None, Err("'save' is not told")),
+            (&none[..], "Redis setting", None, Err("'save' is not reported")),
         ] {
             let advice = advice_for(settings, name);
             let costs = advice.cost.map(|cost| matches!(cost, SettingCost::Safety { .. }));

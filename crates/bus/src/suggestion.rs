@@ -2,8 +2,7 @@
 
 use crate::transports::TRANSPORTS;
 
-/// Returns the URL that was probably meant: with a misspelt scheme corrected, or with the scheme of a broker's usual
-/// port. A login is not repeated.
+/// Returns the URL that was probably meant: a misspelt or missing scheme is corrected, a login is not repeated.
 pub fn suggest_url(url: &str) -> Option<String> {
     let (scheme, rest) = match url.split_once(":/") {
         Some((scheme, rest)) => (Some(scheme.to_lowercase()), rest.trim_start_matches('/')),

@@ -56,8 +56,8 @@ pub fn server_prefixes() -> String {
 
 /// Returns the URL syntax of every transport.
 pub(crate) fn url_syntaxes() -> String {
-    let told = TRANSPORTS.iter().filter(|transport| !transport.url_syntax.is_empty());
-    join_alternatives(told.map(|transport| transport.url_syntax.to_owned()).collect())
+    let named = TRANSPORTS.iter().filter(|transport| !transport.url_syntax.is_empty());
+    join_alternatives(named.map(|transport| transport.url_syntax.to_owned()).collect())
 }
 
 fn join_alternatives(mut words: Vec<String>) -> String {

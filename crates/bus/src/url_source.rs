@@ -53,7 +53,7 @@ fn read_password(name: &str, source: &str) -> Result<String, ConnectError> {
 
 /// Returns a URL up to its options, with this password.
 fn insert_login(place: &str, password: &str) -> Result<String, ConnectError> {
-    let (scheme, rest) = place.split_once("://").ok_or_else(|| refused("a URL begins with what speaks there"))?;
+    let (scheme, rest) = place.split_once("://").ok_or_else(|| refused("a URL begins with a scheme"))?;
     let (user, servers) = rest.rsplit_once('@').unwrap_or(("", rest));
     if user.contains(':') {
         return Err(refused("there is a password in the URL already, and 'password=' names another one"));
@@ -69,10 +69,10 @@ fn environment_variable(name: &str) -> Result<String, ConnectError> {
 
 fn first_line(file: &str) -> Result<String, ConnectError> {
     let text = std::fs::read_to_string(file)
-        .map_err(|e| refused(&format!("{file} cannot be read ({e}); name a file whose first line is what is meant")))?;
+        .map_err(|e| refused(&format!("{file} cannot be read ({e}); name a file with the value in its first line")))?;
     match text.lines().next().map(str::trim_end).filter(|line| !line.is_empty()) {
         Some(line) => Ok(line.to_owned()),
-        None => Err(refused(&format!("{file} has nothing in its first line; write what is meant there"))),
+        None => Err(refused(&format!("{file} has nothing in its first line; write the value there"))),
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_and_urls_come_from_files_and_from_nowhere_else() {
+    fn passwords_and_urls_are_read_from_files() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         writeln!(file, "s@c:r?t \nmore").unwrap();
         let path = file.path().display();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said_so_and_no_password_is_repeated() {
+    fn a_missing_source_is_named_and_no_password_is_repeated() {
         for (text, word) in [
             ("env:TICKPATH_TEST_NOT_SET", "TICKPATH_TEST_NOT_SET"),
             ("@/no/such/file", "/no/such/file"),

@@ -16,11 +16,9 @@ use crate::{LogPublishError, LogTail};
 
 /// Max cache lines of the next frame that a writer prefetches: a kilobyte and the frame's header.
 const LINES_AHEAD: usize = 17;
-
 /// Cache lines that an idle writer takes per turn: a message that arrives waits until they are here.
 const LINES_PER_TURN: usize = 4;
 
-/// Appender of frames to segments.
 pub(crate) struct Appender {
     pub segments: Segments,
     pub control: ControlFile,
@@ -28,10 +26,11 @@ pub(crate) struct Appender {
     segment_bytes: usize,
     /// Set if readers gate the writer.
     gated: bool,
-    region: Region,
-    index: u64,
+    pub region: Region,
+    pub index: u64,
     offset: usize,
-    sequence: u64,
+    /// Sequence number of the next frame.
+    pub sequence: u64,
     /// Calibration bytes, copied into every segment's header.
     calibration: Vec<u8>,
     /// Index and first sequence number of each segment still present, oldest first; empty for a growing log.
@@ -43,25 +42,20 @@ pub(crate) struct Appender {
     done_below: u64,
 }
 
-/// Reason why the next segment cannot be entered.
 pub(crate) enum BlockedReason {
     /// The cursor of this reader is in the segment that would be recycled.
     ByReader(usize),
     /// A message of a queue in the segment that would be recycled is not done.
     ByGroup,
-    /// The segment cannot be created.
     Io(std::io::Error),
 }
 
-/// Parts that an appender is built from.
 pub(crate) struct AppenderParts<'a> {
     pub segments: Segments,
     pub control: ControlFile,
     pub frame: FrameShape,
     pub segment_bytes: usize,
-    /// Set if readers gate the writer.
     pub gated: bool,
-    /// Calibration bytes, for every segment's header.
     pub calibration: &'a [u8],
 }
 
@@ -75,8 +69,7 @@ impl Appender {
         Ok(appender)
     }
 
-    /// Builds an appender that resumes behind `tail`, in the region of its segment; `bases` names all segments present
-    /// if the log is a ring.
+    /// Builds an appender that resumes behind `tail`, in the region of its segment; `bases` names a ring's segments.
     pub fn at(parts: AppenderParts, region: Region, tail: LogTail, bases: VecDeque<(u64, u64)>) -> Self {
         let AppenderParts { segments, control, frame, segment_bytes, gated, calibration } = parts;
         Self {
@@ -97,11 +90,6 @@ impl Appender {
         }
     }
 
-    /// Returns the sequence number of the next frame.
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
     /// Returns the sequence number of the oldest frame still present.
     pub fn oldest(&self) -> u64 {
         self.bases.front().map_or(self.sequence, |&(_, base)| base)
@@ -114,22 +102,14 @@ impl Appender {
 
     /// Returns true if the current segment's header carries this calibration.
     pub fn is_stamped_by(&self, calibration: &[u8]) -> bool {
-        let mut there = vec![0; calibration.len()];
-        self.region.copy_out(SEGMENT_CALIBRATION, &mut there);
-        there == calibration
+        let mut found = vec![0; calibration.len()];
+        self.region.copy_out(SEGMENT_CALIBRATION, &mut found);
+        found == calibration
     }
 
     /// Forces a new check of all cursors before the next segment is recycled.
     pub fn recheck_cursors(&mut self) {
         (self.slowest, self.done_below) = (0, 0);
-    }
-
-    pub fn index(&self) -> u64 {
-        self.index
-    }
-
-    pub fn region(&self) -> &Region {
-        &self.region
     }
 
     /// Guards the mappings: from here on a truncated file kills no process.
@@ -197,11 +177,11 @@ impl Appender {
             if alike.is_empty() {
                 break;
             }
-            let commit = |place: usize| CommitWord::new(first.len(), kind, from + place as u64);
+            let commit = |index: usize| CommitWord::new(first.len(), kind, from + index as u64);
             self.region.put_all(begin, bytes, [commit(count).0, stamp], 1 << 32, alike);
             if self.frame.crc {
-                for (place, payload) in alike.iter().enumerate() {
-                    self.write_checksum(begin + place * bytes, commit(count + place), stamp, payload);
+                for (index, payload) in alike.iter().enumerate() {
+                    self.write_checksum(begin + index * bytes, commit(count + index), stamp, payload);
                 }
             }
             count += alike.len();
@@ -216,16 +196,14 @@ impl Appender {
         (behind <= self.segment_bytes && payload.len() <= MAX_PAYLOAD_BYTES).then_some(behind)
     }
 
-    /// Marks a batch as open: a writer killed in it leaves whole frames behind a missing one, which without the mark
-    /// would be a hole in a log with checksums.
+    /// Marks a batch as open: the whole frames that a writer killed in it leaves are then no frames behind a hole.
     fn open_batch(&self, at: usize) {
         self.region.word(at).store(CommitWord::open(self.sequence).0, Ordering::Relaxed);
         // Pairs with the acquire of a reader that checks for a hole.
         fence(Ordering::Release);
     }
 
-    /// Writes all of a frame but its commit word. Its first line comes last: readers poll it, and would take it away
-    /// again before the rest is written.
+    /// Writes all of a frame but its commit word, its first line last: readers poll that line, and would take it away.
     #[inline(always)]
     fn write(&self, at: usize, commit: CommitWord, stamp: u64, payload: &[u8]) {
         let (head, rest) = payload.split_at(payload.len().min(LINE_BYTES - FRAME_HEADER_BYTES));
@@ -383,7 +361,6 @@ impl Appender {
         }
     }
 
-    /// Marks the rest of the current segment as unused.
     fn end_segment(&self) {
         if self.offset < self.segment_bytes {
             let end = CommitWord::new(0, KIND_END, self.sequence);
@@ -392,7 +369,6 @@ impl Appender {
     }
 }
 
-/// Reason why a frame was not appended.
 pub(crate) enum AppendError {
     TooLarge(usize),
     Blocked(BlockedReason),
@@ -405,6 +381,19 @@ impl From<AppendError> for LogPublishError {
             AppendError::Blocked(BlockedReason::ByReader(_) | BlockedReason::ByGroup) => Self::Full,
             AppendError::Blocked(BlockedReason::Io(e)) => Self::Grow(e),
         }
+    }
+}
+
+#[cfg(test)]
+impl Appender {
+    /// Builds a ring on the heap, with its segments and its control file.
+    pub fn on_heap(segments: usize, segment_bytes: usize, gated: bool) -> (Self, Vec<Region>, ControlFile) {
+        let regions: Vec<_> = (0..segments).map(|_| Region::heap(segment_bytes)).collect();
+        let control = ControlFile { region: Region::heap(crate::control::CONTROL_BYTES) };
+        let frame = FrameShape { align: 64, crc: false };
+        let segments = Segments::Ring(regions.clone());
+        let parts = AppenderParts { segments, control: control.clone(), frame, segment_bytes, gated, calibration: &[] };
+        (Self::fresh(parts, 0).expect("memory cannot fail"), regions, control)
     }
 }
 

@@ -60,7 +60,6 @@ pub enum QueueDelivery {
     AtLeastOnce,
 }
 
-/// Shared words of a queue.
 #[derive(Clone)]
 pub(crate) struct ClaimTable {
     region: Region,
@@ -77,7 +76,6 @@ pub(crate) struct ClaimOwner {
     state: u64,
 }
 
-/// Result of a successful claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// No puller had claimed the message before.
@@ -98,7 +96,6 @@ impl ClaimTable {
         OWNERS + capacity as usize * 8
     }
 
-    /// Initialises fresh words as those of a queue.
     pub fn write_header(&self) {
         self.region.word(CAPACITY).store(self.capacity(), Ordering::Relaxed);
         self.region.word(0).store(MAGIC, Ordering::Release);
@@ -161,8 +158,7 @@ impl ClaimTable {
     #[inline(always)]
     pub fn claim(&self, sequence: u64, owner: ClaimOwner) -> Option<Claim> {
         let word = self.word(sequence);
-        // Pairs with the release below: a process that sees a claim sees its puller's slot, and the cursor that the
-        // puller saw.
+        // Pairs with the release below: a process that sees a claim sees its puller's slot, and the puller's cursor.
         let found = word.load(Ordering::Acquire);
         let claim = if found == self.free(sequence) {
             Claim::First
@@ -171,11 +167,11 @@ impl ClaimTable {
         } else {
             return None;
         };
-        let ours = owner.state
+        let claimed = owner.state
             | (owner.slot as u64) << STATE_BITS
             | (self.lap(sequence) & LAP_MASK) << LAP_SHIFT
             | owner.epoch << EPOCH_SHIFT;
-        word.compare_exchange(found, ours, Ordering::AcqRel, Ordering::Relaxed).ok().map(|_| claim)
+        word.compare_exchange(found, claimed, Ordering::AcqRel, Ordering::Relaxed).ok().map(|_| claim)
     }
 
     /// Marks a message done; the caller has claimed it and no longer reads its bytes.
@@ -201,8 +197,7 @@ impl ClaimTable {
         }
     }
 
-    /// Returns the number of messages before `tail` that are neither claimed nor done; claims of pullers in `gone`, a
-    /// bit per slot, count as not claimed.
+    /// Returns the number of unclaimed messages before `tail`; claims of pullers in `gone` (slot bits) do not count.
     pub fn backlog(&self, tail: u64, gone: u64) -> u64 {
         let waits = |&sequence: &u64| {
             let found = self.word(sequence).load(Ordering::Acquire);
@@ -213,8 +208,7 @@ impl ClaimTable {
     }
 
     /// Makes all words agree with a log that holds the messages from `oldest` to before `tail`: for a new queue, and
-    /// for a queue on a disk of which a crash of the host kept one page and lost another. Words that agree stay, so
-    /// pullers may be active; no pusher may be.
+    /// one of which a crash of the host kept only some pages. Pullers may be active, because words that agree stay.
     pub fn restore(&self, oldest: u64, tail: u64) {
         let found = self.control.group_cursor();
         let cursor = found.unwrap_or(oldest).clamp(oldest, tail);

@@ -1,7 +1,6 @@
 //! Configuration of a log.
 
 use std::fmt;
-use std::str::FromStr;
 
 use rustix::process::getegid;
 
@@ -25,15 +24,12 @@ pub enum OverflowPolicy {
 }
 
 impl OverflowPolicy {
-    const ALL: [Self; 3] = [Self::Overwrite, Self::Fail, Self::Keep];
-
-    /// Returns the policy's number in a log's header.
     pub(crate) fn code(self) -> u32 {
         self as u32
     }
 
     pub(crate) fn from_code(code: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.code() == code)
+        [Self::Overwrite, Self::Fail, Self::Keep].into_iter().find(|policy| policy.code() == code)
     }
 
     /// Returns the policy's name on the command line.
@@ -49,20 +45,6 @@ impl OverflowPolicy {
 impl fmt::Display for OverflowPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-/// Error: the text names no policy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no full policy; use overwrite, fail or keep")]
-pub struct ParseOverflowPolicyError(String);
-
-impl FromStr for OverflowPolicy {
-    type Err = ParseOverflowPolicyError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOverflowPolicyError> {
-        let named = Self::ALL.into_iter().find(|policy| policy.name() == text);
-        named.ok_or_else(|| ParseOverflowPolicyError(text.to_owned()))
     }
 }
 
@@ -93,9 +75,9 @@ pub struct Config {
 
 impl Config {
     /// Returns the configuration of a bus topic: eight segments of 128 KiB, which stay in a core's second-level cache.
-    pub fn topic(place: LogPath, policy: OverflowPolicy) -> Self {
+    pub fn topic(path: LogPath, policy: OverflowPolicy) -> Self {
         Self {
-            path: place,
+            path,
             policy,
             segment_bytes: 128 << 10,
             segments: 8,
@@ -108,20 +90,20 @@ impl Config {
     }
 
     /// Returns the configuration of a queue: eight segments of 2 MiB, whose messages stay until they are done.
-    pub fn queue(place: LogPath) -> Self {
-        Self { segment_bytes: 2 << 20, ..Self::topic(place, OverflowPolicy::Fail) }
+    pub fn queue(path: LogPath) -> Self {
+        Self { segment_bytes: 2 << 20, ..Self::topic(path, OverflowPolicy::Fail) }
     }
 
     /// Returns the configuration of a journal: keeps everything, in segments of 16 MiB.
-    pub fn journal(place: LogPath) -> Self {
-        Self { segment_bytes: 16 << 20, segments: 0, ..Self::topic(place, OverflowPolicy::Keep) }
+    pub fn journal(path: LogPath) -> Self {
+        Self { segment_bytes: 16 << 20, segments: 0, ..Self::topic(path, OverflowPolicy::Keep) }
     }
 
-    /// Returns the same configuration with a place that trusts the group which the mode lets write.
+    /// Returns the same configuration with a path that trusts the group which the mode lets write.
     pub(crate) fn with_group(&self) -> Self {
         let shares = self.mode & 0o020 != 0 && !self.path.is_shared();
-        let place = self.path.clone();
-        Self { path: if shares { place.shared_with(getegid().as_raw()) } else { place }, ..self.clone() }
+        let path = self.path.clone();
+        Self { path: if shares { path.shared_with(getegid().as_raw()) } else { path }, ..self.clone() }
     }
 
     pub(crate) fn check(&self) -> Result<(), LogOpenError> {

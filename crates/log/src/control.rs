@@ -31,15 +31,12 @@ const NAMED: usize = 96;
 const GROUP: usize = if cfg!(loom) { 104 } else { 128 };
 const CURSORS: usize = if cfg!(loom) { 128 } else { 4096 };
 const CURSOR_BYTES: usize = 64;
-
 const FREE: u64 = 0;
 const ACTIVE: u64 = 1;
 const AWAY: u64 = 2;
-
 /// Slot of the mandatory reader, where a log names one.
 pub(crate) const MANDATORY: usize = 0;
 
-/// Words of a control file.
 #[derive(Clone)]
 pub(crate) struct ControlFile {
     pub region: Region,
@@ -59,11 +56,6 @@ pub struct ReaderInfo {
 }
 
 impl ControlFile {
-    pub fn new(region: Region) -> Self {
-        Self { region }
-    }
-
-    /// Returns the word with the magic number, at the start of the file.
     pub fn magic(&self) -> &AtomicU64 {
         self.region.word(0)
     }
@@ -78,7 +70,6 @@ impl ControlFile {
         self.region.half_word(SLEEPERS)
     }
 
-    /// Wakes the sleeping readers, if there are any.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn wake_sleepers(&self) {
@@ -94,8 +85,7 @@ impl ControlFile {
         self.region.word(READERS).load(Ordering::Relaxed)
     }
 
-    /// Names the mandatory reader, which is away and needs all messages from `sequence` on. The caller must be the
-    /// log's writer.
+    /// Names the mandatory reader, which is away and needs all messages from `sequence` on. Only for the log's writer.
     pub fn add_mandatory(&self, sequence: u64) {
         self.cursor(MANDATORY).store(sequence, Ordering::Relaxed);
         self.word(MANDATORY, 0).store(AWAY, Ordering::SeqCst);
@@ -182,8 +172,7 @@ impl ControlFile {
         self.word(slot, 8)
     }
 
-    /// Returns the readers whose cursors gate the writer: those registered now, and the mandatory reader also while it
-    /// is away.
+    /// Returns the readers whose cursors gate the writer: the registered ones, and an absent mandatory reader.
     pub fn registered(&self) -> impl Iterator<Item = ReaderInfo> + '_ {
         (0..MAX_READERS).filter_map(|slot| {
             let state = self.word(slot, 0).load(Ordering::SeqCst);

@@ -36,7 +36,6 @@ const MODE: u32 = 0o600;
 /// File in the folder of the name, and its draft during creation.
 const FILE: &str = "words";
 const DRAFT: &str = "words.new";
-
 /// Byte offsets in the header.
 const VERSION_AT: usize = 8;
 const INCARNATION_AT: usize = 16;
@@ -54,25 +53,25 @@ pub struct Counters {
 impl Counters {
     /// Creates zeroed counters under a name of shared memory, in runs of a name and a number of words each.
     /// `incarnation` must be a number that no earlier writer of these counters had.
-    pub fn open(place: &LogPath, incarnation: u64, runs: &[(String, usize)]) -> Result<Self, LogOpenError> {
-        let fail = |e| LogOpenError::from_io(place, 0, e);
-        DirBuilder::new().recursive(true).mode(MODE | 0o100).create(place.dir()).map_err(fail)?;
-        let lock = writer_lock(place, MODE)?;
+    pub fn open(path: &LogPath, incarnation: u64, runs: &[(String, usize)]) -> Result<Self, LogOpenError> {
+        let fail = |e| LogOpenError::from_io(path, 0, e);
+        DirBuilder::new().recursive(true).mode(MODE | 0o100).create(path.dir()).map_err(fail)?;
+        let lock = writer_lock(path, MODE)?;
         if let Some((name, _)) = runs.iter().find(|(name, _)| name.is_empty() || name.len() > NAME_BYTES) {
             return Err(LogOpenError::Config(format!("'{name}' names no counters; use 1 to {NAME_BYTES} bytes")));
         }
         let words: usize = runs.iter().map(|(_, words)| words).sum();
         let (from, bytes) = (words_from(runs.len()), words_from(runs.len()) + words * 8);
-        let folder = place.open_folder().map_err(fail)?;
+        let folder = path.open_folder().map_err(fail)?;
         let file = folder.draft(DRAFT, MODE).map_err(fail)?;
         allocate(&file, 0, bytes as u64).map_err(fail)?;
         let region = Region::map(&file, 0, bytes, Access::Write).map_err(fail)?;
         let head = [MAGIC, VERSION.into(), incarnation, std::process::id().into(), runs.len() as u64, words as u64];
-        for (place, word) in head.into_iter().enumerate() {
-            region.word(place * 8).store(word, Ordering::Relaxed);
+        for (index, word) in head.into_iter().enumerate() {
+            region.word(index * 8).store(word, Ordering::Relaxed);
         }
-        for (place, (name, words)) in runs.iter().enumerate() {
-            let at = HEAD_BYTES + place * RUN_BYTES;
+        for (index, (name, words)) in runs.iter().enumerate() {
+            let at = HEAD_BYTES + index * RUN_BYTES;
             region.copy_in(at, name.as_bytes());
             region.word(at + NAME_BYTES).store(*words as u64, Ordering::Relaxed);
         }
@@ -80,7 +79,7 @@ impl Counters {
         folder.rename(DRAFT, &folder, FILE).map_err(fail)?;
         region.populate();
         let (words, fork_generation) = (region.part(from, words * 8), ForkGeneration::current());
-        Ok(Self { words, path: place.clone(), fork_generation, _lock: lock })
+        Ok(Self { words, path: path.clone(), fork_generation, _lock: lock })
     }
 
     /// Adds to a counter: a load and a store, because there is no other writer.
@@ -122,10 +121,10 @@ pub struct CountersReader {
 
 impl CountersReader {
     /// Maps the counters of this name.
-    pub fn open(place: &LogPath) -> Result<Self, LogOpenError> {
-        let fail = |e: io::Error| LogOpenError::from_io(place, 0, e);
-        let damaged = |what: &str| LogOpenError::damaged(place, what);
-        let file = place.open_file(FILE, Access::Read).map_err(fail)?;
+    pub fn open(path: &LogPath) -> Result<Self, LogOpenError> {
+        let fail = |e: io::Error| LogOpenError::from_io(path, 0, e);
+        let damaged = |what: &str| LogOpenError::damaged(path, what);
+        let file = path.open_file(FILE, Access::Read).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
         let bytes = metadata.len() as usize;
         if bytes < HEAD_BYTES {
@@ -140,17 +139,17 @@ impl CountersReader {
         }
         let version = head(VERSION_AT);
         if version != VERSION.into() {
-            return Err(LogOpenError::Version { place: place.clone(), found: version as u32, expected: VERSION });
+            return Err(LogOpenError::Version { place: path.clone(), found: version as u32, expected: VERSION });
         }
         let (count, words) = (head(RUNS_AT), head(WORDS_AT));
         if count > MAX_RUNS || words > MAX_WORDS || words_from(count as usize) + words as usize * 8 > bytes {
-            return Err(damaged("its header says more than it holds"));
+            return Err(damaged("its header counts more than it holds"));
         }
         let runs = read_runs(&region, count as usize, words as usize);
-        let runs = runs.ok_or_else(|| damaged("the names of its counters make no sense"))?;
+        let runs = runs.ok_or_else(|| damaged("the names of its counters are damaged"))?;
         let incarnation = head(INCARNATION_AT);
         let words = region.part(words_from(runs.len()), words as usize * 8);
-        Ok(Self { path: place.clone(), words, runs, incarnation, file: lock::file_id(&metadata) })
+        Ok(Self { path: path.clone(), words, runs, incarnation, file: lock::file_id(&metadata) })
     }
 
     /// Returns the incarnation of the writer.
@@ -177,16 +176,16 @@ impl CountersReader {
     }
 }
 
-fn read_runs(region: &Region, count: usize, most: usize) -> Option<Vec<(String, usize, usize)>> {
+fn read_runs(region: &Region, count: usize, max: usize) -> Option<Vec<(String, usize, usize)>> {
     let (mut runs, mut first) = (Vec::with_capacity(count), 0_usize);
-    for place in 0..count {
-        let at = HEAD_BYTES + place * RUN_BYTES;
+    for index in 0..count {
+        let at = HEAD_BYTES + index * RUN_BYTES;
         let mut name = [0; NAME_BYTES];
         region.copy_out(at, &mut name);
         let length = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES);
         let name = std::str::from_utf8(&name[..length]).ok()?;
         let words = region.word(at + NAME_BYTES).load(Ordering::Relaxed);
-        let next = first.checked_add(usize::try_from(words).ok()?).filter(|next| *next <= most)?;
+        let next = first.checked_add(usize::try_from(words).ok()?).filter(|next| *next <= max)?;
         runs.push((name.to_owned(), first, next - first));
         first = next;
     }

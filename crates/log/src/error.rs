@@ -100,7 +100,7 @@ pub enum LogOpenError {
         tail: u64,
     },
     /// The log is no queue.
-    #[error("{0} is no queue; start who pushes to it, or check the name")]
+    #[error("{0} is no queue; start its pusher, or check the name")]
     NoQueue(LogPath),
     /// A queue on a disk is full of messages that are stamped by another boot's clock.
     #[error("{0} is full of messages from before this boot; pull some of them first, or remove it to start anew")]

@@ -28,7 +28,6 @@ use crate::{Config, LogOpenError, LogOwner, LogPath, LogReadError, OverflowPolic
 
 const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"TICKCTL1");
 
-/// Checked fields of a log's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogShape {
     pub policy: OverflowPolicy,
@@ -77,15 +76,15 @@ impl LogShape {
         header
     }
 
-    pub fn read(place: &LogPath, file: &mut File) -> Result<Self, LogOpenError> {
-        let damaged = |what: &str| LogOpenError::damaged(place, what);
+    pub fn read(path: &LogPath, file: &mut File) -> Result<Self, LogOpenError> {
+        let damaged = |what: &str| LogOpenError::damaged(path, what);
         let mut header = LogHeader::new_zeroed();
         file.read_exact(header.as_mut_bytes()).map_err(|_| damaged("its header is cut short"))?;
         if header.magic != MAGIC {
             return Err(damaged("it does not start like a Tickpath log"));
         }
         if header.version != FORMAT_VERSION {
-            let (place, found) = (place.clone(), header.version);
+            let (place, found) = (path.clone(), header.version);
             return Err(LogOpenError::Version { place, found, expected: FORMAT_VERSION });
         }
         if header.checksum != header.sum() {
@@ -141,24 +140,24 @@ impl LogShape {
 }
 
 /// Returns the owner of a log, from its header alone.
-pub fn owner(place: &LogPath) -> Result<LogOwner, LogOpenError> {
-    open_data(place, Access::Read).map(|(_, shape)| shape.owner)
+pub fn owner(path: &LogPath) -> Result<LogOwner, LogOpenError> {
+    open_data(path, Access::Read).map(|(_, shape)| shape.owner)
 }
 
 /// Returns the process that writes a log now, if there is one.
-pub fn writer(place: &LogPath) -> Option<u32> {
-    lock::holder(place, WRITER_LOCK, 0).ok().flatten()
+pub fn writer(path: &LogPath) -> Option<u32> {
+    lock::holder(path, WRITER_LOCK, 0).ok().flatten()
 }
 
 /// Returns the process that is a log's mandatory reader now, if there is one.
-pub fn mandatory_reader(place: &LogPath) -> Option<u32> {
-    lock::holder(place, READER_LOCKS, MANDATORY as u32).ok().flatten()
+pub fn mandatory_reader(path: &LogPath) -> Option<u32> {
+    lock::holder(path, READER_LOCKS, MANDATORY as u32).ok().flatten()
 }
 
 /// Opens the data file for reading, or for writing as well.
-pub(crate) fn open_data(place: &LogPath, access: Access) -> Result<(File, LogShape), LogOpenError> {
-    let mut file = place.open_file(DATA, access).map_err(|e| LogOpenError::from_io(place, 0, e))?;
-    let shape = LogShape::read(place, &mut file)?;
+pub(crate) fn open_data(path: &LogPath, access: Access) -> Result<(File, LogShape), LogOpenError> {
+    let mut file = path.open_file(DATA, access).map_err(|e| LogOpenError::from_io(path, 0, e))?;
+    let shape = LogShape::read(path, &mut file)?;
     Ok((file, shape))
 }
 
@@ -181,34 +180,34 @@ pub(crate) fn is_ours(file: &File) -> io::Result<bool> {
 
 /// Creates both files. The data file appears under its name only when it is complete.
 pub(crate) fn create(config: &Config, shape: &LogShape) -> Result<(File, ControlFile), LogOpenError> {
-    let place = &config.path;
+    let path = &config.path;
     let bytes = (HEADER_BYTES + shape.segment_bytes * shape.segments) as u64;
-    let fail = |e| LogOpenError::from_io(place, bytes, e);
-    let folder = place.open_folder().map_err(fail)?;
-    let control = create_control(place, &folder, config.mode).map_err(fail)?;
+    let fail = |e| LogOpenError::from_io(path, bytes, e);
+    let folder = path.open_folder().map_err(fail)?;
+    let control = create_control(path, &folder, config.mode).map_err(fail)?;
     if shape.mandatory {
         control.add_mandatory(shape.first_sequence);
     }
-    let made = create_data(place, &folder, shape, bytes, config.mode);
-    let file = made.inspect_err(|_| discard(place, &folder)).map_err(fail)?;
+    let made = create_data(path, &folder, shape, bytes, config.mode);
+    let file = made.inspect_err(|_| discard(path, &folder)).map_err(fail)?;
     Ok((file, control))
 }
 
 /// Rejects a log whose creator has not yet opened the first segment, or was killed before.
-pub(crate) fn require_first_segment(place: &LogPath) -> Result<(), LogOpenError> {
-    let (file, shape) = open_data(place, Access::Read)?;
+pub(crate) fn require_first_segment(path: &LogPath) -> Result<(), LogOpenError> {
+    let (file, shape) = open_data(path, Access::Read)?;
     let segments = shape.segments(file, Access::Read, ProcessTrust::Trusted);
     // A ring segment that was opened stays open; only the first lap begins with zeros.
-    let first = segments.and_then(|segments| segments.get(0)).map_err(|e| LogOpenError::from_io(place, 0, e))?;
+    let first = segments.and_then(|segments| segments.get(0)).map_err(|e| LogOpenError::from_io(path, 0, e))?;
     let is_open = first.is_some_and(|first| first.word(GENERATION).load(Ordering::Acquire) != 0);
-    if is_open { Ok(()) } else { Err(LogOpenError::NotFound(place.clone())) }
+    if is_open { Ok(()) } else { Err(LogOpenError::NotFound(path.clone())) }
 }
 
 /// Rejects a shared-memory file with holes: reading a missing page would allocate the memory that its creator did not.
-pub(crate) fn reject_holes(place: &LogPath, file: &File) -> Result<(), LogOpenError> {
-    let metadata = file.metadata().map_err(|e| LogOpenError::from_io(place, 0, e))?;
-    if place.is_shared_memory() && metadata.blocks().saturating_mul(512) < metadata.len() {
-        return Err(LogOpenError::damaged(place, "its data file has holes"));
+pub(crate) fn reject_holes(path: &LogPath, file: &File) -> Result<(), LogOpenError> {
+    let metadata = file.metadata().map_err(|e| LogOpenError::from_io(path, 0, e))?;
+    if path.is_shared_memory() && metadata.blocks().saturating_mul(512) < metadata.len() {
+        return Err(LogOpenError::damaged(path, "its data file has holes"));
     }
     Ok(())
 }
@@ -225,17 +224,17 @@ fn make_folder(dir: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode | search).create(dir)
 }
 
-fn create_data(place: &LogPath, folder: &CheckedFolder, shape: &LogShape, bytes: u64, mode: u32) -> io::Result<File> {
+fn create_data(path: &LogPath, folder: &CheckedFolder, shape: &LogShape, bytes: u64, mode: u32) -> io::Result<File> {
     let mut file = folder.draft(DATA_DRAFT, mode)?;
     allocate(&file, 0, bytes)?;
     file.write_all(shape.header().as_bytes())?;
-    if !place.is_shared_memory() {
+    if !path.is_shared_memory() {
         file.sync_all()?;
     }
     folder.rename(DATA_DRAFT, folder, DATA)?;
-    if !place.is_shared_memory() {
+    if !path.is_shared_memory() {
         folder.sync()?;
-        place.dir().parent().map_or(Ok(()), sync_folder)?;
+        path.dir().parent().map_or(Ok(()), sync_folder)?;
     }
     Ok(file)
 }
@@ -243,14 +242,14 @@ fn create_data(place: &LogPath, folder: &CheckedFolder, shape: &LogShape, bytes:
 /// Moves the files of a log to another folder of the same disk. The move of the data file comes last and decides.
 pub(crate) fn move_to(config: &Config, dir: &Path) -> io::Result<()> {
     make_folder(dir, config.mode)?;
-    let there = LogPath::folder(dir).with_group_of(&config.path).open_folder()?;
-    let here = config.path.open_folder()?;
+    let target = LogPath::folder(dir).with_group_of(&config.path).open_folder()?;
+    let source = config.path.open_folder()?;
     for name in [CONTROL, DATA] {
-        here.rename(name, &there, name)?;
+        source.rename(name, &target, name)?;
     }
-    there.sync()?;
+    target.sync()?;
     dir.parent().map_or(Ok(()), sync_folder)?;
-    here.sync()
+    source.sync()
 }
 
 /// Syncs a folder: a rename is durable only when its folder is.
@@ -259,18 +258,18 @@ fn sync_folder(dir: &Path) -> io::Result<()> {
 }
 
 /// Removes the files of a failed creation.
-fn discard(place: &LogPath, folder: &CheckedFolder) {
+fn discard(path: &LogPath, folder: &CheckedFolder) {
     let _ = folder.remove(DATA_DRAFT);
-    let _ = place.remove();
+    let _ = path.remove();
 }
 
-fn create_control(place: &LogPath, folder: &CheckedFolder, mode: u32) -> io::Result<ControlFile> {
+fn create_control(path: &LogPath, folder: &CheckedFolder, mode: u32) -> io::Result<ControlFile> {
     let file = folder.draft(CONTROL_DRAFT, mode)?;
     allocate(&file, 0, CONTROL_BYTES as u64)?;
     let control = map_control(&file, ProcessTrust::Trusted)?;
     control.magic().store(CONTROL_MAGIC, Ordering::SeqCst);
     // Data that survives a loss of power is useless behind a control file that did not.
-    if !place.is_shared_memory() {
+    if !path.is_shared_memory() {
         file.sync_all()?;
     }
     folder.rename(CONTROL_DRAFT, folder, CONTROL)?;
@@ -278,12 +277,12 @@ fn create_control(place: &LogPath, folder: &CheckedFolder, mode: u32) -> io::Res
 }
 
 /// Maps the control file of an existing log; the writer recreates a lost one.
-pub(crate) fn open_control(place: &LogPath, others: ProcessTrust) -> Result<ControlFile, LogOpenError> {
-    let fail = |e| LogOpenError::from_io(place, CONTROL_BYTES as u64, e);
-    let file = place.open_file(CONTROL, Access::Write).map_err(fail)?;
+pub(crate) fn open_control(path: &LogPath, others: ProcessTrust) -> Result<ControlFile, LogOpenError> {
+    let fail = |e| LogOpenError::from_io(path, CONTROL_BYTES as u64, e);
+    let file = path.open_file(CONTROL, Access::Write).map_err(fail)?;
     let control = map_control(&file, others).map_err(fail)?;
     if control.magic().load(Ordering::SeqCst) != CONTROL_MAGIC {
-        return Err(LogOpenError::damaged(place, "its control file is none"));
+        return Err(LogOpenError::damaged(path, "its control file is none"));
     }
     Ok(control)
 }
@@ -297,7 +296,7 @@ impl MissingSegment {
             let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed).min(MAX_BASE);
             let mut follower = SegmentCursor::new(region, shape.frame, shape.segment_bytes, index, base, false);
             while let Ok(CursorStep::Frame(_)) = follower.skip_frame() {}
-            follower.sequence()
+            follower.sequence
         });
         LogReadError::Damaged { sequence, segment, offset, what }
     }
@@ -305,11 +304,11 @@ impl MissingSegment {
 
 /// Opens the control file, or recreates a lost one.
 pub(crate) fn open_or_create_control(config: &Config, others: ProcessTrust) -> Result<ControlFile, LogOpenError> {
-    let place = &config.path;
-    match open_control(place, others) {
+    let path = &config.path;
+    match open_control(path, others) {
         Err(LogOpenError::NotFound(_)) => {
-            let made = place.open_folder().and_then(|folder| create_control(place, &folder, config.mode));
-            made.map_err(|e| LogOpenError::from_io(place, CONTROL_BYTES as u64, e))
+            let made = path.open_folder().and_then(|folder| create_control(path, &folder, config.mode));
+            made.map_err(|e| LogOpenError::from_io(path, CONTROL_BYTES as u64, e))
         }
         other => other,
     }
@@ -319,5 +318,5 @@ fn map_control(file: &File, others: ProcessTrust) -> io::Result<ControlFile> {
     let region = Region::map(file, 0, CONTROL_BYTES, Access::Write)?;
     region.guard_against(others)?;
     region.populate();
-    Ok(ControlFile::new(region))
+    Ok(ControlFile { region })
 }

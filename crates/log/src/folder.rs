@@ -30,7 +30,6 @@ use crate::mapping::Access;
 
 /// Environment variable for the group whose members share logs with this user: a number, or a name in `/etc/group`.
 const GROUP: &str = "TICKPATH_GROUP";
-
 /// Max symbolic links followed to one folder.
 const MAX_LINKS: usize = 8;
 
@@ -51,11 +50,8 @@ pub enum UntrustedPath {
         user: u32,
     },
     /// Every user of the host can write to the folder or file.
-    #[error("every user can write to {}; look at what it holds, then run chmod o-w on it or remove it", .path.display())]
-    WorldWritable {
-        /// The folder or file.
-        path: PathBuf,
-    },
+    #[error("every user can write to {}; look at what it holds, then run chmod o-w on it or remove it", .0.display())]
+    WorldWritable(PathBuf),
     /// An untrusted group can write to the folder or file.
     #[error(
         "group {group} can write to {}; run chmod g-w on it, or set TICKPATH_GROUP={group} if its members are trusted",
@@ -68,23 +64,14 @@ pub enum UntrustedPath {
         group: u32,
     },
     /// A symbolic link.
-    #[error("{} is a symbolic link, which another user may have made; remove it", .path.display())]
-    Link {
-        /// The link.
-        path: PathBuf,
-    },
+    #[error("{} is a symbolic link, which another user may have made; remove it", .0.display())]
+    Link(PathBuf),
     /// A pipe, a folder, a device or a socket.
-    #[error("{} is no regular file; remove it", .path.display())]
-    NotRegularFile {
-        /// Path in the file's place.
-        path: PathBuf,
-    },
+    #[error("{} is no regular file; remove it", .0.display())]
+    NotRegularFile(PathBuf),
     /// A file with a second name, which may be any file of this user.
-    #[error("{} is a hard link to a file that has another name too; remove it", .path.display())]
-    HardLink {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{} is a hard link to a file that has another name too; remove it", .0.display())]
+    HardLink(PathBuf),
 }
 
 impl From<UntrustedPath> for io::Error {
@@ -102,7 +89,6 @@ pub(crate) enum SymlinkPolicy {
     Checked,
 }
 
-/// An opened folder.
 pub(crate) struct CheckedFolder {
     folder: File,
     path: PathBuf,
@@ -127,7 +113,7 @@ impl CheckedFolder {
                 return Err(Errno::NOTDIR.into());
             }
             if links == SymlinkPolicy::Refused {
-                return Err(UntrustedPath::Link { path }.into());
+                return Err(UntrustedPath::Link(path).into());
             }
             trusted.check_owner(&path, &metadata)?;
             let target = readlinkat(&folder, "", Vec::<u8>::new())?;
@@ -152,14 +138,14 @@ impl CheckedFolder {
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let path = || self.path.join(name);
         let opened = openat(&self.folder, name, flags, Mode::empty()).map_err(|e| match e {
-            Errno::LOOP => io::Error::from(UntrustedPath::Link { path: path() }),
-            Errno::NXIO => io::Error::from(UntrustedPath::NotRegularFile { path: path() }),
+            Errno::LOOP => io::Error::from(UntrustedPath::Link(path())),
+            Errno::NXIO => io::Error::from(UntrustedPath::NotRegularFile(path())),
             e => e.into(),
         });
         let file = File::from(opened?);
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(UntrustedPath::NotRegularFile { path: path() }.into());
+            return Err(UntrustedPath::NotRegularFile(path()).into());
         }
         self.trusted.check(&path(), &metadata)?;
         Ok(file)
@@ -232,7 +218,7 @@ pub fn open_own_file(path: &Path) -> io::Result<File> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = CheckedFolder::public(folder)?.open_or_create(name, 0o600)?;
     if file.metadata()?.nlink() > 1 {
-        return Err(UntrustedPath::HardLink { path: path.to_owned() }.into());
+        return Err(UntrustedPath::HardLink(path.to_owned()).into());
     }
     Ok(file)
 }
@@ -253,7 +239,7 @@ impl TrustedGroups {
         self.check_owner(path, metadata)?;
         let (path, mode) = (path.to_owned(), metadata.mode());
         if mode & 0o002 != 0 {
-            return Err(UntrustedPath::WorldWritable { path });
+            return Err(UntrustedPath::WorldWritable(path));
         }
         if mode & 0o020 != 0 && !self.has_group_of(metadata) {
             return Err(UntrustedPath::Group { path, group: metadata.gid() });

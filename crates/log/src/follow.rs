@@ -1,20 +1,18 @@
-//! Reading half of the protocol, inside one segment: no files, no processes. Design: `docs/design/spinning.md` and
-//! `docs/design/bulk-reading.md`.
+//! Reading half of the protocol, inside one segment. Design: `docs/design/spinning.md`, `docs/design/bulk-reading.md`.
 
 use tickpath_clock::relax;
 
 use crate::LogReadError;
 use crate::append::frame_crc;
 use crate::layout::{
-    CommitWord, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, LINE_BYTES,
-    READ_AHEAD_LINES, SEGMENT_HEADER_BYTES, holding,
+    BASE_SEQUENCE, CommitWord, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, LINE_BYTES,
+    MAX_BASE, READ_AHEAD_LINES, SEGMENT_HEADER_BYTES, holding,
 };
 use crate::region::Region;
 use crate::sync::{Ordering, fence};
 
 /// Polls of the next commit word by a spinning reader before it checks anything else.
 const SPIN_POLLS: usize = 12;
-
 /// Kinds of damage at the position of a frame.
 pub(crate) const WRONG: &str = "the checksum is wrong";
 pub(crate) const MISFIT: &str = "the commit word does not fit the sequence";
@@ -22,17 +20,18 @@ pub(crate) const HOLE: &str = "nothing is there, but later frames are";
 
 /// Cursor over the frames of one segment.
 pub(crate) struct SegmentCursor {
-    region: Region,
+    pub region: Region,
     frame: FrameShape,
     segment_bytes: usize,
-    index: u64,
-    offset: usize,
-    sequence: u64,
+    pub index: u64,
+    pub offset: usize,
+    /// Sequence number of the next frame.
+    pub sequence: u64,
     /// Next commit word if the next frame has the last one's length and kind, and the bytes that it takes then.
     expected: CommitWord,
     bytes: usize,
-    /// Set if frames are pinned: lent in place instead of copied.
-    lend: bool,
+    /// Set if frames stay in place until the cursor moves, and are lent instead of copied.
+    pub lend: bool,
 }
 
 /// Content at the cursor.
@@ -55,7 +54,6 @@ enum FrameState {
     Other(CursorStep),
 }
 
-/// A frame that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameAt {
     pub sequence: u64,
@@ -80,32 +78,16 @@ impl SegmentCursor {
         Self { region, frame, segment_bytes, index, offset, sequence: base, expected, bytes: frame.bytes(0), lend }
     }
 
-    pub fn index(&self) -> u64 {
-        self.index
-    }
-
-    pub fn offset(&self) -> usize {
-        self.offset
-    }
-
-    /// Returns the sequence number of the next frame.
-    #[inline(always)]
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    pub fn region(&self) -> &Region {
-        &self.region
-    }
-
-    /// Returns true if frames stay in place until the cursor moves, so that they need not be copied.
-    pub fn lends(&self) -> bool {
-        self.lend
-    }
-
-    /// Sets whether a registered cursor pins frames from here on.
-    pub fn set_lending(&mut self, lend: bool) {
-        self.lend = lend;
+    /// Returns a cursor at the first frame of a segment that is present, if the segment holds this index.
+    pub fn enter(region: Region, frame: FrameShape, segment_bytes: usize, index: u64) -> Option<Self> {
+        // Pairs with the writer's release when it opens the segment.
+        if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
+            return None;
+        }
+        let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let still = region.word(GENERATION).load(Ordering::Relaxed) == holding(index);
+        (still && base <= MAX_BASE).then(|| Self::new(region, frame, segment_bytes, index, base, false))
     }
 
     /// Peeks at the cursor without moving it: none if the segment is full and the next one must be checked.
@@ -148,10 +130,10 @@ impl SegmentCursor {
         self.read_frame(commit, bytes, buffer)
     }
 
-    /// Steps over at most `most` lent frames that are like the last one. Only commit words are read, and each offset is
+    /// Steps over at most `max` lent frames that are like the last one. Only commit words are read, and each offset is
     /// known before the previous word arrives, so that the processor loads many lines at once.
     #[inline(always)]
-    pub fn read_run(&mut self, most: usize) -> FrameRun {
+    pub fn read_run(&mut self, max: usize) -> FrameRun {
         let from = FrameAt {
             sequence: self.sequence,
             stamp: 0,
@@ -160,10 +142,9 @@ impl SegmentCursor {
             offset: self.offset + FRAME_HEADER_BYTES,
         };
         let is_plain = self.lend && !self.frame.crc;
-        let most = if is_plain { most } else { 0 };
+        let max = if is_plain { max } else { 0 };
         // Pairs with the release of the writer's commit.
-        let count =
-            self.region.count_words(self.offset, self.bytes, self.expected.0, 1 << 32, self.segment_bytes, most);
+        let count = self.region.count_words(self.offset, self.bytes, self.expected.0, 1 << 32, self.segment_bytes, max);
         self.offset += count * self.bytes;
         self.sequence += count as u64;
         self.expected = CommitWord(self.expected.0.wrapping_add((count as u64) << 32));
@@ -171,14 +152,13 @@ impl SegmentCursor {
     }
 
     #[inline(always)]
-    pub fn run_frame(&self, run: &FrameRun, place: usize) -> FrameAt {
-        let offset = run.from.offset + place * run.bytes;
+    pub fn run_frame(&self, run: &FrameRun, index: usize) -> FrameAt {
+        let offset = run.from.offset + index * run.bytes;
         let stamp = self.region.word(offset + 8 - FRAME_HEADER_BYTES).load(Ordering::Relaxed);
-        FrameAt { sequence: run.from.sequence + place as u64, stamp, offset, ..run.from }
+        FrameAt { sequence: run.from.sequence + index as u64, stamp, offset, ..run.from }
     }
 
-    /// Reads the frame of this commit word, which was read at the cursor and fits; none if it was recycled or its
-    /// checksum is wrong.
+    /// Reads the frame of this commit word, which fits; none if it was recycled or its checksum is wrong.
     #[inline(always)]
     fn read_frame(&mut self, commit: CommitWord, bytes: usize, buffer: &mut Vec<u8>) -> Option<FrameAt> {
         let length = commit.length();
@@ -268,8 +248,7 @@ impl SegmentCursor {
         !self.lend && self.region.word(GENERATION).load(Ordering::Relaxed) != holding(self.index)
     }
 
-    /// Returns true if the word at the cursor claims to be the next frame, as the torn last write of a writer that
-    /// crashed with its host does.
+    /// Returns true if the word at the cursor claims to be the next frame, as a write torn by a crash of the host does.
     pub fn claims_next(&self) -> bool {
         let commit = CommitWord(self.region.word(self.offset).load(Ordering::Acquire));
         let bytes = self.frame.bytes(commit.length());
@@ -290,11 +269,9 @@ impl SegmentCursor {
         })
     }
 
-    /// Returns true if a batch at the cursor is being written, or was when its writer was killed: frames behind it are
-    /// no messages yet.
+    /// Returns true if the batch at the cursor is unfinished: frames behind it are no messages yet.
     pub fn is_open(&self) -> bool {
-        // Pairs with the fence in `open_batch`: a reader that has seen a frame behind the word sees the batch open, or
-        // complete.
+        // Pairs with the fence in `open_batch`: a reader that has seen a frame behind the word sees the batch's state.
         fence(Ordering::Acquire);
         let has_word = self.offset < self.segment_bytes;
         has_word && self.region.word(self.offset).load(Ordering::Acquire) == CommitWord::open(self.sequence).0

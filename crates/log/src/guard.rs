@@ -24,20 +24,17 @@ use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Max ranges that one process can guard: each log takes two.
 const MAX_RANGES: usize = 4096;
-
 /// Low two bits of a range's state; above them, the number of times it was taken.
 const STATE: u64 = 3;
 const FREE: u64 = 0;
 const CHANGING: u64 = 1;
 const LIVE: u64 = 2;
 const TRUNCATED: u64 = 3;
-
 static RANGES: [GuardedRange; MAX_RANGES] = [const { GuardedRange::new() }; MAX_RANGES];
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS: SetOnce<libc::sigaction> = SetOnce::new();
 
-/// Returns the number of faults on truncated guarded ranges in this process. After a change at least one log is cut:
-/// check each.
+/// Returns the number of faults on truncated guarded ranges. After a change at least one log is cut: check each.
 pub fn faults() -> u64 {
     FAULTS.load(Ordering::Relaxed)
 }
@@ -159,16 +156,16 @@ fn install() -> io::Result<()> {
         return Ok(());
     }
     // SAFETY: a `sigaction` is plain numbers, for which zero is valid.
-    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_fault;
-    ours.sa_sigaction = handler as usize;
-    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    action.sa_sigaction = handler as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // Read first and set then: at the first fault, the previous handler must be known.
     let previous = set_handler(None)?;
-    if previous.sa_sigaction != ours.sa_sigaction {
+    if previous.sa_sigaction != action.sa_sigaction {
         PREVIOUS.get_or_init(|| previous);
     }
-    set_handler(Some(&ours))?;
+    set_handler(Some(&action))?;
     IS_INSTALLED.store(true, Ordering::Release);
     Ok(())
 }

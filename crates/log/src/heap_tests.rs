@@ -4,14 +4,13 @@ use std::hint::spin_loop;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use crate::append::{AppendError, Appender, AppenderParts, BlockedReason};
-use crate::control::{CONTROL_BYTES, ControlFile};
+use crate::append::{AppendError, Appender, BlockedReason};
+use crate::control::ControlFile;
 use crate::follow::{CursorStep, FrameAt, SegmentCursor};
-use crate::layout::{BASE_SEQUENCE, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
+use crate::layout::{FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
 use crate::reader::lent::LentFrame;
 use crate::region::Region;
-use crate::segments::Segments;
-use crate::sync::{Ordering, fence};
+use crate::sync::Ordering;
 
 const MESSAGES: u64 = if cfg!(miri) { 150 } else { 50_000 };
 const FRAME: FrameShape = FrameShape { align: 64, crc: false };
@@ -35,7 +34,7 @@ fn lent_frames_stay_while_the_cursor_holds_them() {
     let (mut appender, regions, control) = ring(2, true);
     control.activate(0, 0, 1);
     let mut follower = enter(&regions, 0).expect("it was just opened");
-    follower.set_lending(true);
+    follower.lend = true;
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let missed = follow(follower, &regions, |next| control.cursor(0).store(next, Ordering::Release));
@@ -49,32 +48,31 @@ fn lent_frames_stay_while_the_cursor_holds_them() {
     });
 }
 
-/// A growing log, here a ring that is never filled: lent messages are read beside the writer, and after writer, reader
-/// and all segments were dropped.
+/// A ring that is never filled, as a growing log: lent messages outlive writer, reader and all segments.
 #[test]
-fn what_is_lent_outlives_its_reader() {
+fn lent_frames_outlive_their_reader() {
     const LENT: u64 = 100;
     let (mut appender, regions, _) = ring(64, false);
     let mut follower = enter(&regions, 0).expect("it was just opened");
-    follower.set_lending(true);
+    follower.lend = true;
     let (lend, lent) = channel();
     let mut kept: Vec<LentFrame> = Vec::new();
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut buffer = Vec::new();
-            while follower.sequence() < LENT {
+            while follower.sequence < LENT {
                 match follower.step(&mut buffer).expect("nothing is damaged") {
                     CursorStep::Frame(at) => {
                         // SAFETY: just found in this segment, and no segment of a ring that is not full is recycled.
-                        let frame = unsafe { LentFrame::in_place(follower.region().clone(), at) };
+                        let frame = unsafe { LentFrame::in_place(follower.region.clone(), at) };
                         lend.send(frame).expect("somebody listens");
                     }
                     CursorStep::Empty => spin_loop(),
                     // The very next segment: a later one may be present by the time of the check.
-                    CursorStep::End | CursorStep::Lapped => match enter(&regions, follower.index() + 1) {
+                    CursorStep::End | CursorStep::Lapped => match enter(&regions, follower.index + 1) {
                         Some(next) => {
                             follower = next;
-                            follower.set_lending(true);
+                            follower.lend = true;
                         }
                         None => spin_loop(),
                     },
@@ -99,13 +97,13 @@ fn what_is_lent_outlives_its_reader() {
 fn a_late_cursor_holds_the_writer() {
     for segments in [2, 3, 4] {
         let (mut appender, regions, control) = ring(segments, true);
-        while appender.index() < 7 {
-            let sequence = appender.sequence();
+        while appender.index < 7 {
+            let sequence = appender.sequence;
             assert!(append(&mut appender, sequence));
         }
         let oldest = enter(&regions, 8 - segments as u64).expect("it is there still");
-        control.activate(0, oldest.sequence(), 1);
-        let tail = appender.sequence();
+        control.activate(0, oldest.sequence, 1);
+        let tail = appender.sequence;
         let refused = (tail..tail + 100).find(|&sequence| !append(&mut appender, sequence));
         assert!(refused.is_some(), "a hundred messages do not fit into {segments} segments");
         assert!(!oldest.is_lapped());
@@ -116,7 +114,7 @@ fn a_late_cursor_holds_the_writer() {
 
 /// Random words stored anywhere by an untrusted writer: a step returns a frame inside its segment, an end, or damage.
 #[test]
-fn a_stranger_rewrites_what_is_read() {
+fn random_writes_of_a_stranger_stay_inside_the_segment() {
     let (mut appender, regions, _) = ring(2, false);
     (0..2).for_each(|sequence| assert!(append(&mut appender, sequence)));
     let region = &regions[0];
@@ -139,7 +137,7 @@ fn a_stranger_rewrites_what_is_read() {
             let mut follower = SegmentCursor::new(region.clone(), FRAME, SEGMENT_BYTES, 0, 0, false);
             while let Ok(CursorStep::Frame(at)) = follower.step(&mut buffer) {
                 assert_eq!(follower.payload(at.offset, at.length, &buffer).len(), at.length);
-                assert!(follower.offset() <= SEGMENT_BYTES);
+                assert!(follower.offset <= SEGMENT_BYTES);
             }
             let _ = (follower.has_news(), follower.has_later_frame());
         }
@@ -149,9 +147,9 @@ fn a_stranger_rewrites_what_is_read() {
 /// Reads to the last message; publishes each cursor before it moves. Returns the number of lost messages.
 fn follow(mut follower: SegmentCursor, regions: &[Region], mut publish: impl FnMut(u64)) -> u64 {
     let (mut buffer, mut received, mut missed) = (Vec::new(), 0, 0);
-    let lends = follower.lends();
-    while follower.sequence() < MESSAGES {
-        let expected = follower.sequence();
+    let lends = follower.lend;
+    while follower.sequence < MESSAGES {
+        let expected = follower.sequence;
         publish(expected);
         match follower.step(&mut buffer).expect("nothing is damaged") {
             CursorStep::Frame(FrameAt { sequence, stamp, kind, length, offset }) => {
@@ -162,8 +160,8 @@ fn follow(mut follower: SegmentCursor, regions: &[Region], mut publish: impl FnM
             CursorStep::Empty => spin_loop(),
             CursorStep::End | CursorStep::Lapped => match following(regions, &follower) {
                 Some(mut next) => {
-                    next.set_lending(lends);
-                    missed += next.sequence() - expected;
+                    next.lend = lends;
+                    missed += next.sequence - expected;
                     follower = next;
                 }
                 None => spin_loop(),
@@ -178,67 +176,50 @@ fn follow(mut follower: SegmentCursor, regions: &[Region], mut publish: impl FnM
 fn following(regions: &[Region], follower: &SegmentCursor) -> Option<SegmentCursor> {
     let indices = regions.iter().filter_map(|region| {
         let generation = region.word(GENERATION).load(Ordering::Acquire);
-        (generation.is_multiple_of(2) && generation > holding(follower.index())).then(|| generation / 2 - 1)
+        (generation.is_multiple_of(2) && generation > holding(follower.index)).then(|| generation / 2 - 1)
     });
     indices.min().and_then(|index| enter(regions, index))
 }
 
 fn enter(regions: &[Region], index: u64) -> Option<SegmentCursor> {
-    let region = &regions[(index % regions.len() as u64) as usize];
-    let held = || region.word(GENERATION).load(Ordering::Acquire) == holding(index);
-    if !held() {
-        return None;
-    }
-    let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
-    fence(Ordering::Acquire);
-    held().then(|| SegmentCursor::new(region.clone(), FRAME, SEGMENT_BYTES, index, base, false))
+    let region = regions[(index % regions.len() as u64) as usize].clone();
+    SegmentCursor::enter(region, FRAME, SEGMENT_BYTES, index)
 }
 
 fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, ControlFile) {
-    let regions: Vec<_> = (0..segments).map(|_| Region::heap(SEGMENT_BYTES)).collect();
-    let control = ControlFile::new(Region::heap(CONTROL_BYTES));
-    let parts = AppenderParts {
-        segments: Segments::Ring(regions.clone()),
-        control: control.clone(),
-        frame: FRAME,
-        segment_bytes: SEGMENT_BYTES,
-        gated,
-        calibration: &[],
-    };
-    let made = Appender::fresh(parts, 0);
-    (made.expect("memory cannot fail"), regions, control)
+    Appender::on_heap(segments, SEGMENT_BYTES, gated)
 }
 
 /// Runs over frames of one length, some of another in between: no frame is passed twice, or before it is there.
 #[test]
-fn frames_alike_are_run_over() {
+fn runs_of_equal_frames_are_passed_once() {
     let (mut appender, regions, control) = ring(2, true);
     control.activate(0, 0, 1);
     let mut follower = enter(&regions, 0).expect("it was just opened");
-    follower.set_lending(true);
+    follower.lend = true;
     let payload = |sequence: u64| vec![sequence as u8; if sequence.is_multiple_of(11) { 70 } else { 20 }];
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut buffer = Vec::new();
-            while follower.sequence() < MESSAGES {
-                let first = follower.sequence();
+            while follower.sequence < MESSAGES {
+                let first = follower.sequence;
                 control.cursor(0).store(first, Ordering::Release);
                 let run = follower.read_run(4);
-                for place in 0..run.count {
-                    let at = follower.run_frame(&run, place);
-                    let sequence = first + place as u64;
+                for index in 0..run.count {
+                    let at = follower.run_frame(&run, index);
+                    let sequence = first + index as u64;
                     assert_eq!((at.sequence, at.stamp, at.kind), (sequence, sequence * 3, 16));
                     assert_eq!(follower.payload(at.offset, at.length, &buffer), payload(sequence));
                 }
-                assert_eq!(follower.sequence(), first + run.count as u64);
+                assert_eq!(follower.sequence, first + run.count as u64);
                 match follower.step(&mut buffer).expect("nothing is damaged") {
                     CursorStep::Frame(at) => assert_eq!(at.stamp, at.sequence * 3),
                     CursorStep::Empty => spin_loop(),
                     CursorStep::End | CursorStep::Lapped => match following(&regions, &follower) {
                         Some(next) => {
-                            assert_eq!(next.sequence(), follower.sequence());
+                            assert_eq!(next.sequence, follower.sequence);
                             follower = next;
-                            follower.set_lending(true);
+                            follower.lend = true;
                         }
                         None => spin_loop(),
                     },
@@ -256,16 +237,16 @@ fn frames_alike_are_run_over() {
 /// Batches of two to four messages, some of which fill segments or cross a segment's end, beside readers that are
 /// lapped: a message read is whole, and the rest of a batch that fits its segment is visible with its first message.
 #[test]
-fn batches_are_there_at_once() {
+fn batches_become_visible_at_once() {
     let (mut appender, regions, _) = ring(3, false);
     let mut follower = enter(&regions, 0).expect("it was just opened");
     thread::scope(|scope| {
         let writer = scope.spawn(move || {
-            while appender.sequence() < MESSAGES {
-                let first = appender.sequence();
+            while appender.sequence < MESSAGES {
+                let first = appender.sequence;
                 // Each message holds the number of messages behind it in its batch.
                 let messages: Vec<Vec<u8>> =
-                    (0..2 + first % 3).map(|place| vec![(1 + first % 3 - place) as u8; 1 + place as usize]).collect();
+                    (0..2 + first % 3).map(|index| vec![(1 + first % 3 - index) as u8; 1 + index as usize]).collect();
                 let payloads: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
                 assert!(appender.make_room_for_all(&payloads).is_ok(), "nothing is in the way");
                 assert_eq!(appender.append_batch(first, 16, &payloads), payloads.len(), "it fits a segment");

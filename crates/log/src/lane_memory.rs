@@ -11,18 +11,17 @@ use crate::mapping::{Access, allocate};
 use crate::region::Region;
 
 impl LanePair {
-    /// Creates both lanes, and returns the descriptors with which the other side joins: the memory that it writes, and
-    /// ours.
+    /// Creates both lanes, and the descriptors with which the other side joins: of its own memory, and of ours.
     pub fn create() -> io::Result<(Self, [OwnedFd; 2])> {
         let sealed = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        let (theirs, fd_of_theirs) = memory("tickpath-requests", Access::Read, sealed)?;
+        let (peer, peer_fd) = memory("tickpath-requests", Access::Read, sealed)?;
         // Our own mapping can be written because it is older than this seal; no later mapping can be.
-        let (ours, fd_of_ours) = memory("tickpath-reports", Access::Write, sealed | SealFlags::FUTURE_WRITE)?;
-        Ok((Self::new(ours, theirs), [fd_of_theirs, fd_of_ours]))
+        let (own, own_fd) = memory("tickpath-reports", Access::Write, sealed | SealFlags::FUTURE_WRITE)?;
+        Ok((Self::new(own, peer), [peer_fd, own_fd]))
     }
 
     /// Joins the lanes: builds the other side's end.
-    pub fn join([ours, theirs]: [OwnedFd; 2]) -> io::Result<Self> {
+    pub fn join([own, peer]: [OwnedFd; 2]) -> io::Result<Self> {
         let map = |memory: OwnedFd, access| {
             if !fcntl_get_seals(memory.as_fd())?.contains(SealFlags::SHRINK | SealFlags::SEAL) {
                 return Err(io::Error::other("the memory of a lane is not sealed"));
@@ -31,7 +30,7 @@ impl LanePair {
             region.populate();
             Ok(region)
         };
-        Ok(Self::new(map(ours, Access::Write)?, map(theirs, Access::Read)?))
+        Ok(Self::new(map(own, Access::Write)?, map(peer, Access::Read)?))
     }
 }
 

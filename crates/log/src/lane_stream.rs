@@ -8,8 +8,7 @@ use crate::lanes::{LaneError, LanePair};
 const WAKE_BYTES_PER_READ: usize = 4096;
 const MAX_SOCKET_READS: usize = 16;
 
-/// Non-blocking byte stream over lanes and their socket. Bytes through the socket only wake; its end is the end of the
-/// stream, behind all bytes sent before.
+/// Non-blocking byte stream over lanes. Bytes of their socket only wake; its end ends the stream behind all bytes.
 #[derive(Debug)]
 pub struct LaneStream<S> {
     socket: S,

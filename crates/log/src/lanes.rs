@@ -26,10 +26,8 @@ const RING_OFFSET: usize = if cfg!(loom) { 192 } else { 4096 };
 pub(crate) const BYTES: usize = RING_OFFSET + RING as usize;
 /// Max bytes of a record: a part of the ring, so that a sender need not wait until all of it is read.
 const MAX_RECORD_BYTES: usize = 16 << 10;
-
 /// Max bytes of the ring that one read goes through; the last record may exceed it.
 const MAX_READ_BYTES: u64 = RING / 4;
-
 const HEAD: usize = 0;
 const SLEEPS: usize = 64;
 const WAITS: usize = 128;
@@ -51,13 +49,13 @@ pub struct LanePair {
 
 /// Error: the other side has broken its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("its lane says what cannot be ({0}); its program has overwritten the lane's memory")]
+#[error("its lane holds impossible data ({0}); its program has overwritten the lane's memory")]
 pub struct LaneError(&'static str);
 
 impl LanePair {
     /// Builds one side's end, over memory that is zero on both sides.
-    pub(crate) fn new(ours: Region, theirs: Region) -> Self {
-        Self { own: ours, peer: theirs, tail: 0, acknowledged: 0, head: 0, left: 0, waits: false }
+    pub(crate) fn new(own: Region, peer: Region) -> Self {
+        Self { own, peer, tail: 0, acknowledged: 0, head: 0, left: 0, waits: false }
     }
 
     /// Receives bytes into `room`, which must hold at least a word; returns their number, 0 if there are none. Bounded
@@ -165,11 +163,11 @@ impl LanePair {
     fn room(&mut self) -> Result<usize, LaneError> {
         if self.tail.wrapping_sub(self.acknowledged) > RING / 2 {
             // Pairs with the release of the receiver: the bytes there were copied.
-            let heard = self.peer.word(HEAD).load(Ordering::Acquire);
-            if self.tail.wrapping_sub(heard) > RING {
-                return Err(LaneError("more was heard than was said"));
+            let acknowledged = self.peer.word(HEAD).load(Ordering::Acquire);
+            if self.tail.wrapping_sub(acknowledged) > RING {
+                return Err(LaneError("more bytes were received than sent"));
             }
-            self.acknowledged = heard;
+            self.acknowledged = acknowledged;
         }
         let free = (RING - self.tail.wrapping_sub(self.acknowledged)).saturating_sub(WORD) / LINE * LINE;
         Ok((free.saturating_sub(WORD) as usize).min(MAX_RECORD_BYTES))

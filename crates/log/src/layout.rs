@@ -83,8 +83,7 @@ pub(crate) struct LogHeader {
     pub checksum: u32,
 }
 
-/// Owner of a log: a journal, its incarnation, and the log's start in it. Written when the log is created and never
-/// compared here; all zeros mean no owner.
+/// Owner of a log: a journal, its incarnation, and the log's start in it. Never compared here; zeros mean no owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct LogOwner {
@@ -153,14 +152,13 @@ pub(crate) fn holding(index: u64) -> u64 {
     2 * index + 2
 }
 
-/// Returns the index that a slot in a ring of `ring` segments, or in a growing file, holds by its generation; none if
-/// it holds none, or an index that cannot lie there.
-pub(crate) fn index_held(generation: u64, place: u64, ring: Option<u64>) -> Option<u64> {
+/// Returns the index that a slot of a ring, or of a growing file, holds by its generation; none if none can be there.
+pub(crate) fn index_held(generation: u64, slot: u64, ring: Option<u64>) -> Option<u64> {
     /// Max index: only damage exceeds it.
     const MAX_INDEX: u64 = 1 << 62;
     let index = (generation / 2).checked_sub(1).filter(|index| generation.is_multiple_of(2) && *index < MAX_INDEX)?;
     let lies_at = ring.map_or(index, |ring| index % ring);
-    (lies_at == place).then_some(index)
+    (lies_at == slot).then_some(index)
 }
 
 /// Layout of frames in one log.

@@ -18,8 +18,7 @@
 //!   process updates and any other reads.
 //!
 //! `docs/log-format.md` draws the bytes. `append.rs` (writing), `follow.rs` (reading) and `claim.rs` (queues) hold the
-//! whole protocol and know neither files nor processes, so that a model checker and an interpreter run it on plain
-//! memory.
+//! protocol and know neither files nor processes, so that a model checker and an interpreter run it.
 //!
 //! ```
 //! use tickpath_clock::{Clock, HostClock};
@@ -136,14 +135,11 @@ pub use lanes::{LaneError, LanePair};
 pub use layout::{
     FIRST_KIND, FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, LogOwner, MAX_PAYLOAD_BYTES, SEGMENT_HEADER_BYTES,
 };
-#[cfg(not(loom))]
-pub use tickpath_clock::ForkGeneration;
-
 pub use progress::LogTail;
 
 #[cfg(not(loom))]
 pub use {
-    config::{Config, OverflowPolicy, ParseOverflowPolicyError},
+    config::{Config, OverflowPolicy},
     counters::{Counters, CountersReader},
     error::LogOpenError,
     files::{mandatory_reader, owner, writer},
@@ -160,6 +156,7 @@ pub use {
     retire::{force_remove, remove_stale},
     shared_words::SharedWords,
     syncer::Syncer,
+    tickpath_clock::ForkGeneration,
     warm_up::WarmUpLog,
     writer::Writer,
 };

@@ -16,13 +16,11 @@
 //!
 //! The record lock is taken first, so that of several competing processes only one proceeds to mark and to check marks.
 //!
-//! A table records the bytes held by this copy's own threads, because an open file has no conflict with itself. A table
-//! belongs to a process. A fork begins with a fresh table and never locks its parent's: a thread that does not exist in
-//! the fork may have held that lock.
+//! A table records the bytes held by this copy's own threads, because an open file has no conflict with itself. A fork
+//! begins with a fresh table, because a thread that it does not have may have held its parent's lock.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -57,13 +55,10 @@ struct LockFile {
 /// Lock on one byte of a lock file, held until dropped.
 pub(crate) struct ByteLock {
     table: &'static LockTable,
-    /// Lock file.
     pub id: FileId,
     byte: u32,
 }
 
-/// Result of an attempt to lock.
-#[derive(Debug)]
 pub(crate) enum TryLock {
     Acquired(ByteLock),
     /// Held by another copy or thread of this process, or by another process; 0 if its id is unknown.
@@ -71,37 +66,36 @@ pub(crate) enum TryLock {
 }
 
 /// Locks one byte of a file in a log's folder. Creates a missing file with this mode.
-pub(crate) fn try_lock(place: &LogPath, file: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
-    LockTable::here().try_lock(place, file, byte, mode)
+pub(crate) fn try_lock(path: &LogPath, file: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
+    LockTable::current().try_lock(path, file, byte, mode)
 }
 
 /// Takes the lock that excludes a second writer of a log.
-pub(crate) fn writer_lock(place: &LogPath, mode: u32) -> Result<ByteLock, LogOpenError> {
-    match try_lock(place, WRITER_LOCK, 0, mode) {
+pub(crate) fn writer_lock(path: &LogPath, mode: u32) -> Result<ByteLock, LogOpenError> {
+    match try_lock(path, WRITER_LOCK, 0, mode) {
         Ok(TryLock::Acquired(lock)) => Ok(lock),
-        Ok(TryLock::HeldBy(pid)) => Err(LogOpenError::HasWriter { place: place.clone(), pid }),
-        Err(e) => Err(LogOpenError::from_io(place, 0, e)),
+        Ok(TryLock::HeldBy(pid)) => Err(LogOpenError::HasWriter { place: path.clone(), pid }),
+        Err(e) => Err(LogOpenError::from_io(path, 0, e)),
     }
 }
 
 /// Returns the process that holds a byte of the file, if one does.
-pub(crate) fn holder(place: &LogPath, file: &str, byte: u32) -> io::Result<Option<u32>> {
-    LockTable::here().holder(place, file, byte)
+pub(crate) fn holder(path: &LogPath, file: &str, byte: u32) -> io::Result<Option<u32>> {
+    LockTable::current().holder(path, file, byte)
 }
 
 impl LockTable {
-    /// Returns the table of this process.
-    fn here() -> &'static Self {
-        static HERE: AtomicPtr<LockTable> = AtomicPtr::new(null_mut());
+    fn current() -> &'static Self {
+        static CURRENT: AtomicPtr<LockTable> = AtomicPtr::new(null_mut());
         loop {
-            let found = HERE.load(Ordering::Acquire);
+            let found = CURRENT.load(Ordering::Acquire);
             // SAFETY: null, or leaked below and never freed. Pairs with the release there.
-            if let Some(table) = unsafe { found.as_ref() }.filter(|table| table.is_here()) {
+            if let Some(table) = unsafe { found.as_ref() }.filter(|table| table.is_current()) {
                 return table;
             }
             // A parent's table stays allocated, with its open files: the fork's copies of its locks refer to it.
             let made = Box::into_raw(Box::new(Self::new()));
-            if HERE.compare_exchange(found, made, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            if CURRENT.compare_exchange(found, made, Ordering::AcqRel, Ordering::Relaxed).is_err() {
                 // SAFETY: allocated from a box just above, and never shared.
                 drop(unsafe { Box::from_raw(made) });
             }
@@ -114,13 +108,13 @@ impl LockTable {
     }
 
     /// Returns false in a fork, also one made without the C library's knowledge.
-    fn is_here(&self) -> bool {
+    fn is_current(&self) -> bool {
         !self.fork_generation.is_forked() && self.identity.pid == std::process::id()
     }
 
-    fn try_lock(&'static self, place: &LogPath, name: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
+    fn try_lock(&'static self, path: &LogPath, name: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
         loop {
-            let folder = place.open_folder()?;
+            let folder = path.open_folder()?;
             let open = || folder.open_or_create(name, mode);
             let tried = self.with_file(&folder, name, open, |id, file| {
                 Ok(match file.try_lock(byte, self.identity)? {
@@ -130,24 +124,23 @@ impl LockTable {
             })?;
             match &tried {
                 // The file was removed between open and lock: the lock excludes no process.
-                TryLock::Acquired(lock) if file_at(place, name).ok() != Some(lock.id) => continue,
+                TryLock::Acquired(lock) if file_at(path, name).ok() != Some(lock.id) => continue,
                 _ => return Ok(tried),
             }
         }
     }
 
-    fn holder(&self, place: &LogPath, name: &str, byte: u32) -> io::Result<Option<u32>> {
+    fn holder(&self, path: &LogPath, name: &str, byte: u32) -> io::Result<Option<u32>> {
         let ask = |_: FileId, file: &mut LockFile| -> io::Result<Option<u32>> {
             if file.bytes.contains(&byte) {
                 return Ok(Some(self.identity.pid));
             }
             match file.record_holder(byte)? {
                 Some(pid) => Ok(Some(pid)),
-                None => Ok(file.mark_holder(byte, self.identity)?.map(|who| who.pid)),
+                None => Ok(file.mark_holder(byte, self.identity)?.map(|process| process.pid)),
             }
         };
-        let asked =
-            place.open_folder().and_then(|folder| self.with_file(&folder, name, || folder.open_lock(name), ask));
+        let asked = path.open_folder().and_then(|folder| self.with_file(&folder, name, || folder.open_lock(name), ask));
         match asked {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             asked => asked,
@@ -163,7 +156,7 @@ impl LockTable {
         work: impl FnOnce(FileId, &mut LockFile) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut files = self.files();
-        let known = folder.metadata(name).ok().map(|there| file_id(&there)).filter(|id| files.contains_key(id));
+        let known = folder.metadata(name).ok().map(|metadata| file_id(&metadata)).filter(|id| files.contains_key(id));
         let id = match known {
             Some(id) => id,
             None => {
@@ -213,7 +206,7 @@ impl LockFile {
             }
             other => {
                 self.unlock(byte, us);
-                other.map(|who| who.map(|who| who.pid))
+                other.map(|process| process.map(|process| process.pid))
             }
         }
     }
@@ -275,12 +268,11 @@ impl LockFile {
                 continue;
             }
             let start = request.l_start.max(from);
-            let who = ProcessIdentity::from_word((start - first) as u64);
-            if who.is_alive(us) {
-                return Ok(Some(who));
+            let process = ProcessIdentity::from_word((start - first) as u64);
+            if process.is_alive(us) {
+                return Ok(Some(process));
             }
-            // The kernel reports one lock at a time, in no order; a length of zero, up to the end of the file, comes
-            // from an untrusted user.
+            // The kernel reports one lock at a time, in no order; an untrusted lock may have no end.
             let end = if request.l_len == 0 { to } else { request.l_start.saturating_add(request.l_len) };
             unseen.extend([(from, start), (end, to)].into_iter().filter(|(from, to)| from < to));
         }
@@ -291,7 +283,7 @@ impl LockFile {
 impl Drop for ByteLock {
     fn drop(&mut self) {
         // A fork's copy is not the lock: dropping it would release the parent's mark, which both share.
-        if !self.table.is_here() {
+        if !self.table.is_current() {
             return;
         }
         let mut files = self.table.files();
@@ -304,18 +296,10 @@ impl Drop for ByteLock {
     }
 }
 
-impl fmt::Debug for ByteLock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ByteLock").field("id", &self.id).field("byte", &self.byte).finish()
-    }
-}
-
 /// Max marks of one byte that are checked.
 const MAX_MARKS: usize = 1000;
-
 /// Error codes of a kernel or file system without locks of open files.
 const NO_MARKS: [i32; 4] = [libc::EINVAL, libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOLCK];
-
 /// Offset of the first mark, behind all lockable bytes.
 const MARKS: i64 = 1 << 62;
 
@@ -327,8 +311,8 @@ fn marks(byte: u32) -> i64 {
     MARKS | i64::from(byte) << ProcessIdentity::BITS
 }
 
-fn mark_offset(byte: u32, who: ProcessIdentity) -> i64 {
-    marks(byte) | who.word() as i64
+fn mark_offset(byte: u32, process: ProcessIdentity) -> i64 {
+    marks(byte) | process.word() as i64
 }
 
 pub(crate) fn file_id(file: &Metadata) -> FileId {
@@ -336,13 +320,13 @@ pub(crate) fn file_id(file: &Metadata) -> FileId {
 }
 
 /// Returns the id of the file that has this name now.
-pub(crate) fn file_at(place: &LogPath, name: &str) -> io::Result<FileId> {
-    place.open_folder().and_then(|folder| folder.metadata(name)).map(|there| file_id(&there))
+pub(crate) fn file_at(path: &LogPath, name: &str) -> io::Result<FileId> {
+    path.open_folder().and_then(|folder| folder.metadata(name)).map(|metadata| file_id(&metadata))
 }
 
 /// Returns true if the name now belongs to another file or to none; false where the check fails.
-pub(crate) fn is_replaced(place: &LogPath, name: &str, file: FileId) -> bool {
-    match file_at(place, name) {
+pub(crate) fn is_replaced(path: &LogPath, name: &str, file: FileId) -> bool {
+    match file_at(path, name) {
         Ok(found) => found != file,
         Err(e) => e.kind() == io::ErrorKind::NotFound,
     }
@@ -372,10 +356,9 @@ mod tests {
 
     const FILE: &str = "lock";
 
-    /// A lock file, and two copies of the library in this process: the table is the only state of a copy that concerns
-    /// locks.
+    /// A lock file, and two copies of the library in this process: a copy's only state of locks is its table.
     struct LockFixture {
-        place: LogPath,
+        path: LogPath,
         copies: [&'static LockTable; 2],
         _dir: tempfile::TempDir,
     }
@@ -384,11 +367,11 @@ mod tests {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             let copies = [(); 2].map(|()| &*Box::leak(Box::new(LockTable::new())));
-            Self { place: LogPath::folder(dir.path()), copies, _dir: dir }
+            Self { path: LogPath::folder(dir.path()), copies, _dir: dir }
         }
 
         fn lock(&self, copy: usize, byte: u32) -> Option<ByteLock> {
-            match self.copies[copy].try_lock(&self.place, FILE, byte, 0o600).unwrap() {
+            match self.copies[copy].try_lock(&self.path, FILE, byte, 0o600).unwrap() {
                 TryLock::Acquired(lock) => Some(lock),
                 TryLock::HeldBy(pid) => {
                     assert_eq!(pid, std::process::id());
@@ -398,17 +381,18 @@ mod tests {
         }
 
         fn holders(&self, byte: u32) -> [Option<u32>; 2] {
-            self.copies.map(|copy| copy.holder(&self.place, FILE, byte).unwrap())
+            self.copies.map(|copy| copy.holder(&self.path, FILE, byte).unwrap())
         }
 
         fn open(&self) -> File {
-            self.place.open_folder().unwrap().open_or_create(FILE, 0o600).unwrap()
+            self.path.open_folder().unwrap().open_or_create(FILE, 0o600).unwrap()
         }
 
         /// Marks a byte as a process would, through an open file of its own.
-        fn marked_by(&self, byte: u32, who: ProcessIdentity) -> File {
+        fn marked_by(&self, byte: u32, process: ProcessIdentity) -> File {
             let file = self.open();
-            fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, mark_offset(byte, who), 1)).unwrap();
+            fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, mark_offset(byte, process), 1))
+                .unwrap();
             file
         }
     }
@@ -455,7 +439,7 @@ mod tests {
         let scene = LockFixture::new();
         let kept = [2, 0, 1].map(|number| scene.marked_by(3, dead(number)));
         assert_eq!(scene.holders(3), [None; 2]);
-        drop(scene.lock(0, 3).expect("who has marked it is dead"));
+        drop(scene.lock(0, 3).expect("its holder is dead"));
         let living = scene.marked_by(3, ProcessIdentity::current());
         assert_eq!(scene.holders(3), [Some(std::process::id()); 2]);
         assert!(scene.lock(0, 3).is_none());
@@ -467,12 +451,12 @@ mod tests {
     }
 
     #[test]
-    fn a_strangers_locks_hold_up_nobody_for_ever() {
+    fn a_strangers_locks_block_no_process_for_ever() {
         let scene = LockFixture::new();
         let file = scene.open();
         for number in 0..2 * MAX_MARKS as u64 {
-            let place = mark_offset(0, dead(number));
-            fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, place, 1)).unwrap();
+            let offset = mark_offset(0, dead(number));
+            fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, offset, 1)).unwrap();
         }
         assert_eq!(scene.holders(0), [None; 2]);
         fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, marks(1), 0)).unwrap();

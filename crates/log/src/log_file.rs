@@ -14,8 +14,8 @@ pub struct LogFile {
 
 impl LogFile {
     /// Records the files that lie there now.
-    pub fn at(place: &LogPath) -> Self {
-        Self { path: place.clone(), files: [DATA, CONTROL].map(|name| lock::file_at(place, name).ok()) }
+    pub fn at(path: &LogPath) -> Self {
+        Self { path: path.clone(), files: [DATA, CONTROL].map(|name| lock::file_at(path, name).ok()) }
     }
 
     /// Returns true if a recorded file was removed or replaced. Asks the operating system, for some microseconds.

@@ -20,10 +20,8 @@ pub(crate) const DATA_DRAFT: &str = "data.new";
 pub(crate) const CONTROL_DRAFT: &str = "control.new";
 pub(crate) const QUEUE_DRAFT: &str = "queue.new";
 
-/// Folder of shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Max bytes of a topic's name.
 const MAX_NAME_BYTES: usize = 128;
 
 /// Location of a log.
@@ -71,8 +69,7 @@ impl LogPath {
         Self { dir: dir.into(), shared_memory: false, group: None }
     }
 
-    /// Returns the same place, where members of this group id are trusted besides this process's user and root: they
-    /// may own and write the log's files.
+    /// Returns the same place, where members of this group id are trusted, too: they may own and write the log's files.
     pub fn shared_with(self, group: u32) -> Self {
         Self { group: Some(group), ..self }
     }
@@ -82,7 +79,6 @@ impl LogPath {
         Self { group: other.group, ..self }
     }
 
-    /// Returns true if a trusted group is named.
     pub(crate) fn is_shared(&self) -> bool {
         self.group.is_some()
     }
@@ -90,7 +86,7 @@ impl LogPath {
     /// Lists the topics that lie in shared memory now, by name.
     pub fn all_in_shared_memory() -> std::io::Result<Vec<String>> {
         let mut names = Self::names_in_shared_memory()?;
-        names.retain(|name| Self::shared_memory(name).is_ok_and(|place| place.exists()));
+        names.retain(|name| Self::shared_memory(name).is_ok_and(|path| path.exists()));
         Ok(names)
     }
 
@@ -181,8 +177,8 @@ mod tests {
             ("shm://tickpath:r1:BTC-USDT_1.a", "/dev/shm/tickpath.tickpath:r1:BTC-USDT_1.a"),
             ("file:///tmp/journal", "/tmp/journal"),
         ] {
-            let place: LogPath = url.parse().unwrap();
-            assert_eq!((place.dir().to_str().unwrap(), place.to_string().as_str()), (dir, url));
+            let path: LogPath = url.parse().unwrap();
+            assert_eq!((path.dir().to_str().unwrap(), path.to_string().as_str()), (dir, url));
         }
     }
 

@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use crate::guard::TruncationGuard;
 
-/// Access to the mapped memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -29,8 +28,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes` from `offset`, which must be a multiple of the page size and inside the file: a shorter file is an
-    /// error here, not a SIGBUS later.
+    /// Maps `bytes` from `offset`, a multiple of the page size: a shorter file is an error here, not a SIGBUS later.
     pub fn new(file: &File, offset: u64, bytes: usize, access: Access) -> io::Result<Self> {
         let have = file.metadata()?.len();
         if offset + bytes as u64 > have {

@@ -2,8 +2,7 @@
 
 use std::{fmt, fs, io};
 
-/// A process id for display. Zero is a process without an id here: it lives in another container, which shares the
-/// files and not the process ids.
+/// A process id for display. Zero is a process of another container, which shares the files but no process ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessId(pub u32);
 
@@ -48,7 +47,7 @@ impl ProcessIdentity {
     pub fn current() -> Self {
         let pid = std::process::id();
         match Self::read("/proc/self/stat") {
-            Ok(Some(here)) if here.pid == pid => here,
+            Ok(Some(found)) if found.pid == pid => found,
             _ => Self { pid, began: 0, image: 0 },
         }
     }
@@ -74,15 +73,14 @@ impl ProcessIdentity {
         Self { pid, began, image }
     }
 
-    /// Returns false if the process has ended, runs another program by now, or lives where `us`, this process, cannot
-    /// see it, as in another container. An unreadable `/proc` is no proof of an end: then it lives as long as a process
-    /// has its id.
+    /// Returns false if the process has ended, runs another program by now, or lives in another container than `us`,
+    /// this process. Where `/proc` is unreadable, it lives as long as a process has its id.
     pub fn is_alive(self, us: Self) -> bool {
         if self.pid == us.pid {
             return self == us || self.is_bare() || us.is_bare();
         }
-        let told = if us.is_bare() { Ok(None) } else { Self::read(&format!("/proc/{}/stat", self.pid)) };
-        match told {
+        let found = if us.is_bare() { Ok(None) } else { Self::read(&format!("/proc/{}/stat", self.pid)) };
+        match found {
             Ok(Some(now)) if now.pid == self.pid && !self.is_bare() => {
                 now.began == self.began && (now.image == self.image || now.image == 0)
             }
@@ -94,17 +92,16 @@ impl ProcessIdentity {
 
     /// Reads a `stat` file; `InvalidData` if the process has ended and is a zombie.
     fn read(path: &str) -> io::Result<Option<Self>> {
-        let told = fs::read(path)?;
-        let told = String::from_utf8_lossy(&told);
-        Self::parse(&told).transpose()
+        let stat = fs::read(path)?;
+        Self::parse(&String::from_utf8_lossy(&stat)).transpose()
     }
 
     /// Parses a `stat` file; none for any other text, an error for a process that has ended.
-    fn parse(told: &str) -> Option<io::Result<Self>> {
-        let pid = told.split_ascii_whitespace().next()?.parse().ok()?;
+    fn parse(stat: &str) -> Option<io::Result<Self>> {
+        let pid = stat.split_ascii_whitespace().next()?.parse().ok()?;
         // The name before it may contain any character.
-        let (_, told) = told.rsplit_once(')')?;
-        let fields: Vec<&str> = told.split_ascii_whitespace().collect();
+        let (_, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - STATE).copied();
         // The first thread may have ended alone.
         let has_ended = matches!(field(STATE)?, "Z" | "X") && field(THREADS)?.parse::<u32>().ok()? < 2;
@@ -147,50 +144,51 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_process_without_a_number_is_in_another_container() {
+    fn a_process_without_an_id_is_in_another_container() {
         assert_eq!(ProcessId(7).to_string(), "process 7");
         assert_eq!(ProcessId(0).to_string(), "a process in another container");
     }
 
     #[test]
     fn a_word_names_its_process() {
-        let here = ProcessIdentity::current();
-        assert!(here.is_alive(here) && here.image != 0, "{here:?}");
-        assert_eq!(ProcessIdentity::from_word(here.word()), here);
-        let most = ProcessIdentity { pid: 0x3f_ffff, began: 0xffff, image: 0x7fff };
-        assert_eq!((most.word(), ProcessIdentity::from_word(most.word())), ((1 << ProcessIdentity::BITS) - 1, most));
-        for other in
-            [ProcessIdentity { began: here.began ^ 1, ..here }, ProcessIdentity { image: here.image ^ 0x4000, ..here }]
-        {
-            assert!(!other.is_alive(here), "{other:?} is not {here:?}");
+        let current = ProcessIdentity::current();
+        assert!(current.is_alive(current) && current.image != 0, "{current:?}");
+        assert_eq!(ProcessIdentity::from_word(current.word()), current);
+        let max = ProcessIdentity { pid: 0x3f_ffff, began: 0xffff, image: 0x7fff };
+        assert_eq!((max.word(), ProcessIdentity::from_word(max.word())), ((1 << ProcessIdentity::BITS) - 1, max));
+        for other in [
+            ProcessIdentity { began: current.began ^ 1, ..current },
+            ProcessIdentity { image: current.image ^ 0x4000, ..current },
+        ] {
+            assert!(!other.is_alive(current), "{other:?} is not {current:?}");
         }
         // Without more information, an id alone identifies a process.
-        let bare = ProcessIdentity { pid: here.pid, began: 0, image: 0 };
-        assert!(bare.is_alive(here) && here.is_alive(bare));
+        let bare = ProcessIdentity { pid: current.pid, began: 0, image: 0 };
+        assert!(bare.is_alive(current) && current.is_alive(bare));
         let parent = ProcessIdentity { pid: std::os::unix::process::parent_id(), began: 0, image: 0 };
-        assert!(parent.is_alive(here) && parent.is_alive(bare));
-        let nobody = ProcessIdentity { pid: 0x3f_ffff, began: 0, image: 0 };
-        assert!(!nobody.is_alive(here) && !nobody.is_alive(bare));
+        assert!(parent.is_alive(current) && parent.is_alive(bare));
+        let absent = ProcessIdentity { pid: 0x3f_ffff, began: 0, image: 0 };
+        assert!(!absent.is_alive(current) && !absent.is_alive(bare));
     }
 
     #[test]
-    fn who_has_ended_does_not_live_though_its_parent_has_not_heard() {
+    fn a_zombie_process_is_dead() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat starts");
         // `spawn` may return while the child is inside exec, where its image changes: a reply comes after the exec.
         child.stdin.as_mut().unwrap().write_all(b"?").expect("cat reads");
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).expect("cat answers");
         let pid = child.id();
         let now = || ProcessIdentity::read(&format!("/proc/{pid}/stat"));
-        let (begun, here) = (now().unwrap().expect("it waits for us"), ProcessIdentity::current());
-        assert!(begun.is_alive(here));
+        let (begun, current) = (now().unwrap().expect("it waits for us"), ProcessIdentity::current());
+        assert!(begun.is_alive(current));
         drop(child.stdin.take());
         // SAFETY: the struct is plain numbers, for which zeros are valid.
-        let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the child is this process's, and `told` a valid place for its status; it stays a zombie by WNOWAIT.
-        let waited = unsafe { libc::waitid(libc::P_PID, pid, &mut told, libc::WEXITED | libc::WNOWAIT) };
+        let mut status: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the child is this process's, and `status` a valid place for its status; it stays a zombie by WNOWAIT.
+        let waited = unsafe { libc::waitid(libc::P_PID, pid, &mut status, libc::WEXITED | libc::WNOWAIT) };
         assert_eq!((waited, now().map_err(|e| e.kind())), (0, Err(io::ErrorKind::InvalidData)));
-        assert!(!begun.is_alive(here));
+        assert!(!begun.is_alive(current));
         assert!(child.wait().expect("it has ended").success());
-        assert!(!begun.is_alive(here));
+        assert!(!begun.is_alive(current));
     }
 }

@@ -1,5 +1,4 @@
-//! Extent of a growing log, recorded in its header page: so that a file which lost its end, or a page in the middle, is
-//! not taken for a shorter log.
+//! Extent of a growing log, in its header page: a file that lost its end or a page is not taken for a shorter log.
 //!
 //! ```text
 //!   1024  boot · segments opened in it or before · checksum      by the writer, when it has opened a segment
@@ -139,7 +138,9 @@ pub(crate) fn survey(
     if rest >= 8 && word(file, segment_bytes, whole, GENERATION)? != 0 {
         return Ok(Err(MissingSegment { segment: whole, offset: rest as usize, what: "the file is cut short" }));
     }
-    let is_open = |index| Ok::<bool, io::Error>(index < whole && is_open(file, segment_bytes, index)?);
+    let is_open = |index| -> io::Result<bool> {
+        Ok(index < whole && word(file, segment_bytes, index, GENERATION)? == holding(index))
+    };
     let mut found = 0;
     for index in (0..whole).rev() {
         if is_open(index)? {
@@ -177,10 +178,6 @@ impl LogTail {
     fn needs(self) -> u64 {
         if self == Self::default() { 0 } else { self.segment.saturating_add(1) }
     }
-}
-
-fn is_open(file: &File, segment_bytes: usize, index: u64) -> io::Result<bool> {
-    Ok(word(file, segment_bytes, index, GENERATION)? == holding(index))
 }
 
 fn word(file: &File, segment_bytes: usize, index: u64, offset: usize) -> io::Result<u64> {

@@ -66,11 +66,11 @@ pub struct ClaimedMessage<'a> {
 
 impl QueuePuller {
     /// Joins the pullers of a queue that a writer has created. All of them should ask for the same delivery.
-    pub fn open(place: &LogPath, delivery: QueueDelivery) -> Result<Self, LogOpenError> {
+    pub fn open(path: &LogPath, delivery: QueueDelivery) -> Result<Self, LogOpenError> {
         let clock = HostClock::get()?;
-        let reader = Reader::open_for_puller(place)?;
-        let claims = open_existing_claims(place)?;
-        let (slot, lock) = take_slot(place)?;
+        let reader = Reader::open_for_puller(path)?;
+        let claims = open_existing_claims(path)?;
+        let (slot, lock) = take_slot(path)?;
         let owner = claims.join(slot, delivery);
         let mut puller = Self {
             reader,
@@ -84,12 +84,12 @@ impl QueuePuller {
             check_interval: clock.calibration().ticks_of_ns(DEAD_PULLER_CHECK_NS / 2),
             clock,
             last_check: 0,
-            path: place.clone(),
+            path: path.clone(),
             fork_generation: ForkGeneration::current(),
             _lock: lock,
         };
         puller.free_dead_pullers();
-        puller.restart_at_cursor().map_err(|e| LogOpenError::damaged(place, e))?;
+        puller.restart_at_cursor().map_err(|e| LogOpenError::damaged(path, e))?;
         Ok(puller)
     }
 
@@ -163,8 +163,7 @@ impl QueuePuller {
         self.claims.advance();
     }
 
-    /// Waits once for news, at most `timeout_ns` if it sleeps; the caller then pulls again. Returns every 100 ms while
-    /// others hold messages, so that their death is noticed.
+    /// Waits once for news, at most `timeout_ns`, or 100 ms while others hold messages; the caller then pulls again.
     pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
         if !wait.sleeps() {
             return self.reader.wait(wait, timeout_ns);
@@ -205,7 +204,7 @@ impl QueuePuller {
     /// Ends the slots of pullers whose processes have ended.
     #[cold]
     fn free_dead_pullers(&mut self) {
-        // Locks of a queue recreated under the same name say nothing about this queue's pullers.
+        // Locks of a queue recreated under the same name are unrelated to this queue's pullers.
         let others = self.claims.slots().filter(|&slot| slot != self.owner.slot && !self.reader.is_removed());
         for slot in others {
             if let Ok(TryLock::Acquired(_lock)) =
@@ -246,12 +245,12 @@ impl Drop for QueuePuller {
     }
 }
 
-fn take_slot(place: &LogPath) -> Result<(usize, ByteLock), LogOpenError> {
+fn take_slot(path: &LogPath) -> Result<(usize, ByteLock), LogOpenError> {
     for slot in 0..MAX_PULLERS {
-        let tried = lock::try_lock(place, READER_LOCKS, puller_lock_byte(slot), 0o600);
-        if let TryLock::Acquired(lock) = tried.map_err(|e| LogOpenError::from_io(place, 0, e))? {
+        let tried = lock::try_lock(path, READER_LOCKS, puller_lock_byte(slot), 0o600);
+        if let TryLock::Acquired(lock) = tried.map_err(|e| LogOpenError::from_io(path, 0, e))? {
             return Ok((slot, lock));
         }
     }
-    Err(LogOpenError::TooManyPullers(place.clone()))
+    Err(LogOpenError::TooManyPullers(path.clone()))
 }

@@ -36,7 +36,7 @@ impl Writer {
             return Err(LogOpenError::Config(format!("a queue cannot have the policy '{policy}'; use 'fail'")));
         }
         if config.mandatory {
-            let what = "a queue is held by what its pullers have not done, and can have no mandatory reader";
+            let what = "a queue keeps messages for its pullers, and can have no mandatory reader";
             return Err(LogOpenError::Config(what.to_owned()));
         }
         let config = &config.with_group();
@@ -45,7 +45,6 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Makes this writer the writer of a queue.
     pub(crate) fn make_queue(&mut self, config: &Config) -> Result<(), LogOpenError> {
         let control = self.appender.control.clone();
         let claims = match open_claims(&config.path, &self.shape, control.clone()) {
@@ -59,25 +58,25 @@ impl Writer {
 }
 
 /// Returns the number of messages of a queue that no living puller has claimed and that are not done.
-pub fn queue_backlog(place: &LogPath) -> Result<u64, LogOpenError> {
-    let mut reader = Reader::open_for_puller(place)?;
+pub fn queue_backlog(path: &LogPath) -> Result<u64, LogOpenError> {
+    let mut reader = Reader::open_for_puller(path)?;
     // Passes damaged messages, too: pullers set them aside.
-    reader.seek(u64::MAX).map_err(|e| LogOpenError::damaged(place, e))?;
+    reader.seek(u64::MAX).map_err(|e| LogOpenError::damaged(path, e))?;
     let tail = reader.sequence();
-    let claims = open_existing_claims(place)?;
-    let is_gone = |slot: &usize| matches!(lock::holder(place, READER_LOCKS, puller_lock_byte(*slot)), Ok(None));
+    let claims = open_existing_claims(path)?;
+    let is_gone = |slot: &usize| matches!(lock::holder(path, READER_LOCKS, puller_lock_byte(*slot)), Ok(None));
     let gone = claims.slots().filter(is_gone).fold(0_u64, |gone, slot| gone | 1_u64 << slot);
     Ok(claims.backlog(tail, gone))
 }
 
 /// Opens the owner words of a queue that a writer has created.
-pub(crate) fn open_existing_claims(place: &LogPath) -> Result<ClaimTable, LogOpenError> {
-    let (_, shape) = files::open_data(place, Access::Read)?;
-    let control = files::open_control(place, ProcessTrust::Trusted)?;
+pub(crate) fn open_existing_claims(path: &LogPath) -> Result<ClaimTable, LogOpenError> {
+    let (_, shape) = files::open_data(path, Access::Read)?;
+    let control = files::open_control(path, ProcessTrust::Trusted)?;
     if control.group_cursor().is_none() {
-        return Err(LogOpenError::NoQueue(place.clone()));
+        return Err(LogOpenError::NoQueue(path.clone()));
     }
-    open_claims(place, &shape, control)
+    open_claims(path, &shape, control)
 }
 
 /// Returns the byte of the readers' lock file that a puller with this slot holds.
@@ -85,28 +84,28 @@ pub(crate) fn puller_lock_byte(slot: usize) -> u32 {
     (MAX_READERS + slot) as u32
 }
 
-fn open_claims(place: &LogPath, shape: &LogShape, control: ControlFile) -> Result<ClaimTable, LogOpenError> {
+fn open_claims(path: &LogPath, shape: &LogShape, control: ControlFile) -> Result<ClaimTable, LogOpenError> {
     let (capacity, bytes) = size(shape);
-    let fail = |e| LogOpenError::from_io(place, bytes as u64, e);
-    let file = place.open_file(QUEUE, Access::Write).map_err(fail)?;
+    let fail = |e| LogOpenError::from_io(path, bytes as u64, e);
+    let file = path.open_file(QUEUE, Access::Write).map_err(fail)?;
     let claims = map(&file, control, capacity).map_err(fail)?;
     if !claims.has_header() {
-        return Err(LogOpenError::damaged(place, "its queue file is none, or of another size"));
+        return Err(LogOpenError::damaged(path, "its queue file is none, or of another size"));
     }
     Ok(claims)
 }
 
 /// Creates the queue file; it appears under its name only when it is complete.
 fn create_claims(config: &Config, shape: &LogShape, control: ControlFile) -> Result<ClaimTable, LogOpenError> {
-    let place = &config.path;
+    let path = &config.path;
     let (capacity, bytes) = size(shape);
-    let fail = |e| LogOpenError::from_io(place, bytes as u64, e);
-    let folder = place.open_folder().map_err(fail)?;
+    let fail = |e| LogOpenError::from_io(path, bytes as u64, e);
+    let folder = path.open_folder().map_err(fail)?;
     let file = folder.draft(QUEUE_DRAFT, config.mode).map_err(fail)?;
     allocate(&file, 0, bytes as u64).map_err(fail)?;
     let claims = map(&file, control, capacity).map_err(fail)?;
     claims.write_header();
-    if !place.is_shared_memory() {
+    if !path.is_shared_memory() {
         file.sync_all().map_err(fail)?;
     }
     folder.rename(QUEUE_DRAFT, &folder, QUEUE).map_err(fail)?;
@@ -119,8 +118,7 @@ fn map(file: &File, control: ControlFile, capacity: u64) -> io::Result<ClaimTabl
     Ok(ClaimTable::new(region, control, capacity))
 }
 
-/// Returns the number of owner words, at least as many as the smallest frames that fit the ring, and the bytes of their
-/// file.
+/// Returns the number of owner words, at least one for each of the smallest frames, and the bytes of their file.
 fn size(shape: &LogShape) -> (u64, usize) {
     let frames = (shape.segment_bytes - SEGMENT_HEADER_BYTES) / shape.frame.bytes(0);
     let capacity = (frames * shape.segments).next_power_of_two() as u64;

@@ -16,14 +16,14 @@ use crate::control::{ControlFile, ReaderInfo};
 use crate::files::{self, LogShape};
 use crate::follow::{CursorStep, FrameAt, HOLE, SegmentCursor};
 use crate::guard::ProcessTrust;
-use crate::layout::{BASE_SEQUENCE, GENERATION, MAX_BASE, SEGMENT_CALIBRATION, holding, index_held};
+use crate::layout::{GENERATION, SEGMENT_CALIBRATION, holding, index_held};
 use crate::lock::{self, FileId};
 use crate::log_path::DATA;
 use crate::mapping::Access;
 use crate::progress::current_boot_id;
 use crate::region::Region;
 use crate::segments::Segments;
-use crate::sync::{Ordering, fence};
+use crate::sync::Ordering;
 use crate::truncation;
 use crate::{LogOpenError, LogOwner, LogPath, LogReadError, OverflowPolicy};
 
@@ -31,9 +31,7 @@ use slot::CursorSlot;
 
 /// Max frames found in one run and handed over together.
 const MAX_RUN: usize = 32;
-
-/// Max attempts to find a segment while a writer recycles the ring. A writer passes in microseconds, so a reader that
-/// fails this often has met damage.
+/// Max attempts to find a segment while a writer recycles the ring in microseconds: beyond it there is damage.
 const TRIES: u32 = 100_000;
 
 /// Start position of a reader.
@@ -107,47 +105,47 @@ pub struct Reader {
 
 impl Reader {
     /// Opens a log that a writer has created.
-    pub fn open(place: &LogPath, start: ReaderStart, registration: Registration) -> Result<Self, LogOpenError> {
-        let (file, shape) = files::open_data(place, Access::Read)?;
-        Self::open_file(place, file, shape, start, registration, ProcessTrust::Trusted)
+    pub fn open(path: &LogPath, start: ReaderStart, registration: Registration) -> Result<Self, LogOpenError> {
+        let (file, shape) = files::open_data(path, Access::Read)?;
+        Self::open_file(path, file, shape, start, registration, ProcessTrust::Trusted)
     }
 
-    /// Opens a log that an untrusted process writes or can write to: as its mandatory reader if the log names one, else
-    /// registered. Every message is copied before it is checked, so concurrent changes do no harm, and a truncated file
-    /// kills no process: see [`Self::is_truncated`].
-    pub fn open_untrusted(place: &LogPath, start: ReaderStart) -> Result<Self, LogOpenError> {
-        let (file, shape) = files::open_data(place, Access::Read)?;
-        files::reject_holes(place, &file)?;
+    /// Opens a log that an untrusted process can write to: as its mandatory reader if the log names one, else
+    /// registered. Every message is copied before it is checked, and a truncated file kills no process
+    /// ([`Self::is_truncated`]).
+    pub fn open_untrusted(path: &LogPath, start: ReaderStart) -> Result<Self, LogOpenError> {
+        let (file, shape) = files::open_data(path, Access::Read)?;
+        files::reject_holes(path, &file)?;
         let registration = if shape.mandatory { Registration::Mandatory } else { Registration::Registered };
-        Self::open_file(place, file, shape, start, registration, ProcessTrust::Untrusted)
+        Self::open_file(path, file, shape, start, registration, ProcessTrust::Untrusted)
     }
 
     /// Opens an untrusted log at the oldest message, unregistered: the writer neither sees nor waits for this reader.
-    pub fn observe_untrusted(place: &LogPath) -> Result<Self, LogOpenError> {
-        let (file, shape) = files::open_data(place, Access::Read)?;
-        files::reject_holes(place, &file)?;
-        Self::open_file(place, file, shape, ReaderStart::Oldest, Registration::Unregistered, ProcessTrust::Untrusted)
+    pub fn observe_untrusted(path: &LogPath) -> Result<Self, LogOpenError> {
+        let (file, shape) = files::open_data(path, Access::Read)?;
+        files::reject_holes(path, &file)?;
+        Self::open_file(path, file, shape, ReaderStart::Oldest, Registration::Unregistered, ProcessTrust::Untrusted)
     }
 
     fn open_file(
-        place: &LogPath,
+        path: &LogPath,
         file: File,
         shape: LogShape,
         start: ReaderStart,
         registration: Registration,
         others: ProcessTrust,
     ) -> Result<Self, LogOpenError> {
-        let io = |e| LogOpenError::from_io(place, 0, e);
+        let io = |e| LogOpenError::from_io(path, 0, e);
         let identity = files::identity(&file, &shape).map_err(io)?;
         let is_ours = files::is_ours(&file).map_err(io)?;
         let data = Some(lock::file_id(&file.metadata().map_err(io)?));
         let segments = shape.segments(file, Access::Read, others).map_err(io)?;
         let settled = match segments.survey(current_boot_id()).map_err(io)? {
-            Some(Err(missing)) => return Err(LogOpenError::damaged(place, missing.damage(&segments, &shape))),
+            Some(Err(missing)) => return Err(LogOpenError::damaged(path, missing.damage(&segments, &shape))),
             surveyed => surveyed.and_then(Result::ok).map_or(0, |extent| extent.settled()),
         };
-        let follower = oldest(place, &segments, &shape, others)?;
-        let unnamed = Self::unnamed(follower, segments, shape, place);
+        let follower = oldest(path, &segments, &shape, others)?;
+        let unnamed = Self::unnamed(follower, segments, shape, path);
         let mut reader = Self { identity, data, settled, is_ours, trust: others, ..unnamed };
         reader.register(registration)?;
         reader.go_to(start)?;
@@ -155,12 +153,12 @@ impl Reader {
     }
 
     /// Builds an unregistered reader of a log that has no name, or none yet.
-    pub(crate) fn unnamed(follower: SegmentCursor, segments: Segments, shape: LogShape, place: &LogPath) -> Self {
+    pub(crate) fn unnamed(follower: SegmentCursor, segments: Segments, shape: LogShape, path: &LogPath) -> Self {
         Self {
             follower,
             segments,
             shape,
-            path: place.clone(),
+            path: path.clone(),
             control: None,
             slot: None,
             buffer: Vec::new(),
@@ -202,7 +200,7 @@ impl Reader {
             if self.missed == 0 {
                 let run = self.follower.read_run(MAX_RUN.min(limit - count));
                 (0..run.count)
-                    .for_each(|place| hand_over(Next::Message(self.message(self.follower.run_frame(&run, place)))));
+                    .for_each(|index| hand_over(Next::Message(self.message(self.follower.run_frame(&run, index)))));
                 count += run.count;
                 if run.count > 0 {
                     continue;
@@ -234,19 +232,18 @@ impl Reader {
         }
     }
 
-    /// Checks at the reader's end of a log on a disk that nothing lies behind it: a hole, left by a lost page, would
-    /// pass for the end.
+    /// Checks at the end of a log on a disk that nothing lies behind it: a hole would pass for the end.
     pub fn check_end(&self) -> Result<(), LogReadError> {
         if self.shape.policy != OverflowPolicy::Keep || self.has_news() {
             return Ok(());
         }
-        let index = self.follower.index();
+        let index = self.follower.index;
         let surveyed = self.segments.survey(current_boot_id()).map_err(unreadable(index))?;
         let Some(surveyed) = surveyed else { return Ok(()) };
         let extent = surveyed.map_err(|missing| missing.damage(&self.segments, &self.shape))?;
         // Frames behind an open batch belong to the batch.
         let is_hole = extent.found > index + 1
-            || self.follower.sequence() < extent.durable.sequence
+            || self.follower.sequence < extent.durable.sequence
             || self.follower.has_later_frame() && !self.follower.is_open();
         // The writer may have published meanwhile.
         if is_hole && !self.has_news() { Err(self.follower.damage(HOLE)) } else { Ok(()) }
@@ -255,18 +252,18 @@ impl Reader {
     /// Returns true if the files of an untrusted log were truncated; from then on [`Self::next`] fails too. Asks the
     /// operating system; [`faults`](crate::faults) indicates at no cost when to ask.
     pub fn is_truncated(&self) -> bool {
-        let bytes = self.shape.data_bytes(self.follower.index());
-        truncation::is_truncated(self.follower.region(), self.control.as_ref(), &self.path, bytes)
+        let bytes = self.shape.data_bytes(self.follower.index);
+        truncation::is_truncated(&self.follower.region, self.control.as_ref(), &self.path, bytes)
     }
 
     /// Returns the sequence number of the next message.
     pub fn sequence(&self) -> u64 {
-        self.follower.sequence()
+        self.follower.sequence
     }
 
     /// Returns the sequence number at which the next message or gap to be returned begins.
     pub fn next_reported(&self) -> u64 {
-        self.follower.sequence() - self.missed
+        self.follower.sequence - self.missed
     }
 
     /// Returns the identity that distinguishes this log from any earlier or later log at its place.
@@ -274,8 +271,7 @@ impl Reader {
         self.identity
     }
 
-    /// Returns true if the log's data file was removed or replaced. Messages that its writer still publishes arrive.
-    /// Asks the operating system.
+    /// Returns true if the log's data file was removed or replaced; messages still arrive. Asks the operating system.
     pub fn is_removed(&self) -> bool {
         self.data.is_some_and(|data| lock::is_replaced(&self.path, DATA, data))
     }
@@ -308,14 +304,14 @@ impl Reader {
     /// Returns the calibration of the stamps at the reader's position.
     pub fn calibration(&self) -> Calibration {
         let mut bytes = [0; size_of::<Calibration>()];
-        self.follower.region().copy_out(SEGMENT_CALIBRATION, &mut bytes);
+        self.follower.region.copy_out(SEGMENT_CALIBRATION, &mut bytes);
         Calibration::read_from_bytes(&bytes).ok().filter(Calibration::is_sound).unwrap_or(self.shape.calibration)
     }
 
     /// Returns the bytes from the first segment's start to the cursor, as if no segment had ever been recycled.
     pub fn position(&self) -> u64 {
-        let before = self.follower.index().saturating_mul(self.shape.segment_bytes as u64);
-        before.saturating_add(self.follower.offset() as u64)
+        let before = self.follower.index.saturating_mul(self.shape.segment_bytes as u64);
+        before.saturating_add(self.follower.offset as u64)
     }
 
     /// Returns the registered readers.
@@ -352,7 +348,7 @@ impl Reader {
     /// Returns nothing, or an error if the files of an untrusted log were truncated.
     #[inline(always)]
     fn empty_or_truncated(&self) -> Result<FrameOrGap, LogReadError> {
-        let is_cut = || truncation::is_known_truncated(self.follower.region(), self.control.as_ref());
+        let is_cut = || truncation::is_known_truncated(&self.follower.region, self.control.as_ref());
         if self.trust == ProcessTrust::Untrusted && is_cut() {
             Err(LogReadError::Truncated)
         } else {
@@ -360,8 +356,7 @@ impl Reader {
         }
     }
 
-    /// Continues in the next segment, or in a later one if this one was recycled. Goes round the ring at most once,
-    /// however fast the writer ends its segments.
+    /// Continues in the next segment, or in a later one if this one was recycled; goes round the ring at most once.
     #[cold]
     fn leave_segment(&mut self, mut step: CursorStep) -> Result<FrameOrGap, LogReadError> {
         for _ in 0..=self.segments.ring_len().unwrap_or(u64::MAX) {
@@ -383,18 +378,18 @@ impl Reader {
 
     /// Enters the next segment, or a later one if that was recycled already. Returns false if it is not opened yet.
     fn enter_next(&mut self) -> Result<bool, LogReadError> {
-        let next = self.follower.index() + 1;
+        let next = self.follower.index + 1;
         let Some(region) = self.segments.get(next).map_err(unreadable(next))? else { return Ok(false) };
         let Some(mut follower) = enter(region, &self.shape, next) else {
             // The segment holds a later index, or cannot be entered yet.
             let is_past = self.is_past(next);
             return if is_past { self.catch_up().map(|()| true) } else { Ok(false) };
         };
-        if follower.sequence() != self.follower.sequence() {
+        if follower.sequence != self.follower.sequence {
             let what = "the next segment begins with another number";
             return Err(self.follower.damage(what));
         }
-        follower.set_lending(self.follower.lends());
+        follower.lend = self.follower.lend;
         self.follower = follower;
         Ok(true)
     }
@@ -414,16 +409,16 @@ impl Reader {
                 return Err(self.follower.damage("the segment was recycled, though our cursor holds it"));
             }
         }
-        let (before, index) = (self.follower.sequence(), self.follower.index());
+        let (before, index) = (self.follower.sequence, self.follower.index);
         for _ in 0..tries(self.trust) {
-            let mut there = present_segments(&self.segments, &self.shape).map_err(unreadable(index))?;
-            there.retain(|follower| follower.index() > index && follower.sequence() >= before);
-            if there.is_empty() {
+            let mut present = present_segments(&self.segments, &self.shape).map_err(unreadable(index))?;
+            present.retain(|follower| follower.index > index && follower.sequence >= before);
+            if present.is_empty() {
                 relax();
                 continue;
             }
-            self.follower = there.swap_remove(there.len() / 2);
-            self.missed = self.follower.sequence() - before;
+            self.follower = present.swap_remove(present.len() / 2);
+            self.missed = self.follower.sequence - before;
             return Ok(());
         }
         Err(self.follower.damage("the ring went on, but no later segment is there"))
@@ -450,21 +445,19 @@ impl Reader {
             return true;
         }
         self.follower.has_news().unwrap_or_else(|| {
-            let next = self.follower.index() + 1;
+            let next = self.follower.index + 1;
             self.segments.generation(next).is_some_and(|generation| generation >= holding(next))
         })
     }
 
-    /// Sets the sleeper's flag and makes the sleeper's half of the fence; the caller must check for news once more
-    /// afterwards.
+    /// Sets the sleeper's flag and makes the sleeper's half of the fence; the caller must then check for news again.
     fn announce_sleep(&self, control: &ControlFile) -> bool {
         control.sleepers().store(1, Ordering::SeqCst);
         WakeBarrier::from_code(control.barrier().load(Ordering::SeqCst)).sleeper_fence()
     }
 }
 
-/// Sleeps until one of the readers may have news, or `timeout_ns` is over. Yields the core instead if a reader is not
-/// registered, or for more than 128 readers.
+/// Sleeps until a reader may have news, or `timeout_ns` is over; yields if one is unregistered, or for over 128.
 pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     let controls: Vec<_> = readers.iter().filter_map(|reader| Some((*reader, reader.control.as_ref()?))).collect();
     if controls.len() < readers.len() || controls.is_empty() || controls.len() > MAX_SLEEP_FLAGS {
@@ -482,7 +475,6 @@ pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     }
 }
 
-/// Returns the error of a segment that cannot be mapped.
 fn unreadable(segment: u64) -> impl Fn(std::io::Error) -> LogReadError {
     move |reason| LogReadError::Io { segment, reason }
 }
@@ -495,20 +487,12 @@ enum FrameOrGap {
 
 /// Returns a cursor at the start of this segment, if it holds this index.
 fn enter(region: Region, shape: &LogShape, index: u64) -> Option<SegmentCursor> {
-    // Pairs with the writer's release when it opens the segment.
-    if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
-        return None;
-    }
-    let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
-    fence(Ordering::Acquire);
-    let still = region.word(GENERATION).load(Ordering::Relaxed) == holding(index);
-    (still && base <= MAX_BASE)
-        .then(|| SegmentCursor::new(region, shape.frame, shape.segment_bytes, index, base, false))
+    SegmentCursor::enter(region, shape.frame, shape.segment_bytes, index)
 }
 
 /// Returns cursors at the start of each segment present, oldest first.
 fn present_segments(segments: &Segments, shape: &LogShape) -> std::io::Result<Vec<SegmentCursor>> {
-    let mut there = Vec::new();
+    let mut present = Vec::new();
     for slot in 0..segments.ring_len().unwrap_or(u64::MAX) {
         let Some(region) = segments.get(slot)? else { break };
         let generation = region.word(GENERATION).load(Ordering::Acquire);
@@ -516,11 +500,11 @@ fn present_segments(segments: &Segments, shape: &LogShape) -> std::io::Result<Ve
             break;
         }
         if let Some(index) = index_held(generation, slot, segments.ring_len()) {
-            there.extend(enter(region, shape, index));
+            present.extend(enter(region, shape, index));
         }
     }
-    there.sort_by_key(SegmentCursor::index);
-    Ok(there)
+    present.sort_by_key(|follower| follower.index);
+    Ok(present)
 }
 
 /// Returns the max attempts to find a segment; fewer with an untrusted writer, so that it cannot hold the reader up.
@@ -531,23 +515,22 @@ fn tries(others: ProcessTrust) -> u32 {
     }
 }
 
-/// Returns a cursor at the oldest segment. Retries while a short ring recycles, when no segment is present for a
-/// moment; fails before the first segment is opened.
+/// Returns a cursor at the oldest segment; retries while a short ring recycles, fails before the first is opened.
 pub(crate) fn oldest(
-    place: &LogPath,
+    path: &LogPath,
     segments: &Segments,
     shape: &LogShape,
     others: ProcessTrust,
 ) -> Result<SegmentCursor, LogOpenError> {
     for _ in 0..tries(others) {
-        let held = present_segments(segments, shape).map_err(|e| LogOpenError::from_io(place, 0, e))?;
+        let held = present_segments(segments, shape).map_err(|e| LogOpenError::from_io(path, 0, e))?;
         if let Some(oldest) = held.into_iter().next() {
             return Ok(oldest);
         }
         if segments.generation(0).is_none_or(|generation| generation == 0) {
-            return Err(LogOpenError::NotFound(place.clone()));
+            return Err(LogOpenError::NotFound(path.clone()));
         }
         relax();
     }
-    Err(LogOpenError::damaged(place, "no segment is whole"))
+    Err(LogOpenError::damaged(path, "no segment is whole"))
 }

@@ -20,7 +20,6 @@ pub struct DroppedData {
     pub bytes: u64,
 }
 
-/// Reason why a log cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResumeError {
     #[error(transparent)]
@@ -29,7 +28,6 @@ pub(crate) enum ResumeError {
     Io(#[from] std::io::Error),
 }
 
-/// An existing log, to be resumed.
 pub(crate) struct ResumableLog<'a> {
     pub parts: AppenderParts<'a>,
     /// Sequence number of the first message if no segment is there.
@@ -56,7 +54,6 @@ struct SegmentEnd {
 /// Content behind the whole frames.
 #[derive(Clone, Copy)]
 enum TailContent {
-    /// No frame.
     Nothing,
     /// The torn last write of a writer that crashed with its host, or a batch in which its writer was killed.
     Torn,
@@ -86,7 +83,7 @@ impl ResumableLog<'_> {
         let bytes = dropped + if is_cut { cleared } else { 0 };
         if bytes > 0 {
             // Before a frame overwrites another: after a second loss of power both could be present.
-            self.parts.segments.sync()?;
+            self.parts.segments.growing_file().map_or(Ok(()), |(file, _)| file.sync_data())?;
         }
         self.parts.segments.record_opened(found.index);
         let cut = (bytes > 0).then_some(DroppedData { sequence: end.sequence, bytes });
@@ -115,8 +112,7 @@ impl ResumableLog<'_> {
         Ok(Some(NewestSegment { index, base, bases }))
     }
 
-    /// Goes back, in a log of another boot, to the last segment before which nothing is missing, and clears all behind
-    /// it. Returns the number of bytes cleared.
+    /// Goes back, in a log of another boot, to the last gapless segment, and clears all behind it; returns the bytes.
     fn drop_fragments(&self, found: &mut NewestSegment) -> Result<u64, ResumeError> {
         let Some(extent) = self.extent.filter(|extent| !extent.same_boot) else { return Ok(0) };
         for index in extent.durable.segment..found.index {
@@ -132,9 +128,8 @@ impl ResumableLog<'_> {
         Ok(self.clear_from(found.index + 1)?)
     }
 
-    /// Zeroes the segments from `first` on that another boot has opened; returns their size in bytes. Scans the whole
-    /// file, because a loss of power may keep pieces of a segment and lose the mark that it was opened; never cuts a
-    /// ring, which has no end.
+    /// Zeroes the segments of another boot from `first` on; returns their size in bytes. Scans the whole file, because
+    /// a loss of power may lose the mark that a segment was opened; never cuts a ring, which has no end.
     fn clear_from(&self, first: u64) -> std::io::Result<u64> {
         let Some(extent) = self.extent else { return Ok(0) };
         let mut bytes = extent.opened.saturating_sub(first) * self.parts.segment_bytes as u64;
@@ -148,8 +143,7 @@ impl ResumableLog<'_> {
         Ok(bytes)
     }
 
-    /// Ends the segment before the newest: a writer killed between opening a segment and ending the one before leaves
-    /// readers at a zero commit word there for ever.
+    /// Ends the segment before the newest, which a killed writer may have left open: readers would stay there for ever.
     fn end_previous(&self, found: &NewestSegment) -> Result<(), ResumeError> {
         let Some((region, base)) = self.segment(found.index - 1)? else { return Ok(()) };
         let end = self.scan_segment(&region, found.index - 1, base);
@@ -192,7 +186,7 @@ impl ResumableLog<'_> {
                 Err(_) => break TailContent::Torn,
             }
         };
-        SegmentEnd { segment, offset: follower.offset(), sequence: follower.sequence(), content: rest }
+        SegmentEnd { segment, offset: follower.offset, sequence: follower.sequence, content: rest }
     }
 
     /// Returns true if data behind the end must be cut. A torn last frame was never acknowledged; with frames behind it
@@ -220,9 +214,8 @@ impl SegmentEnd {
     }
 }
 
-/// Zeroes all data behind a segment's last frame; returns the bytes up to the last nonzero one. A torn write must never
-/// be taken for a frame, even after a second loss of power; from the end down, so that a kill in the middle leaves the
-/// word that explains why there is data to clear.
+/// Zeroes all data behind a segment's last frame, so that a torn write is never taken for a frame; returns the bytes up
+/// to the last nonzero one. From the end down: a kill in the middle leaves the word that explains the data.
 fn clear(region: &Region, offset: usize, segment_bytes: usize) -> u64 {
     let mut cleared = 0;
     for at in (offset..segment_bytes).step_by(8).rev() {

@@ -1,5 +1,4 @@
-//! Memory that other processes change concurrently: words are atomics, copies race by design. Copies:
-//! `docs/design/copies.md`.
+//! Memory that other processes change concurrently: atomic words, and copies that race (`docs/design/copies.md`).
 
 use std::fs::File;
 use std::io;
@@ -33,7 +32,6 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Returns zeroed words on the heap, for tests and models.
     #[cfg(test)]
     pub fn heap(bytes: usize) -> Self {
         let words: Vec<AtomicU64> = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
@@ -47,7 +45,6 @@ impl Region {
         Ok(Self { base: mapping.base(), bytes, memory: Arc::new(RegionMemory::Mapped(mapping)) })
     }
 
-    /// Returns a part of this region.
     pub fn part(&self, offset: usize, bytes: usize) -> Self {
         assert!(offset.is_multiple_of(8) && offset + bytes <= self.bytes, "a part lies inside its region");
         // SAFETY: the offset is inside the memory that the owner holds.
@@ -79,12 +76,10 @@ impl Region {
         self.mapping().into_iter().for_each(Mapping::populate);
     }
 
-    /// Returns the guard of the whole mapping, if it has one.
     pub fn guarded(&self) -> Option<&TruncationGuard> {
         self.mapping()?.guarded()
     }
 
-    /// Returns the word at a byte offset.
     #[inline(always)]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes, "a word lies inside its region");
@@ -96,11 +91,11 @@ impl Region {
     /// Returns the length of the run of words, `step` bytes apart, that equal `first`, `first + add` and so on: at
     /// most `most`, each with its `step` bytes before `end`. Loads each word with acquire.
     #[inline(always)]
-    pub fn count_words(&self, offset: usize, step: usize, first: u64, add: u64, end: usize, most: usize) -> usize {
+    pub fn count_words(&self, offset: usize, step: usize, first: u64, add: u64, end: usize, max: usize) -> usize {
         let aligned = offset.is_multiple_of(8) && step.is_multiple_of(8) && step >= 8;
         assert!(aligned && end <= self.bytes, "the words lie inside their region");
         let (mut at, mut expected, mut count) = (offset, first, 0);
-        while count < most && at + step <= end {
+        while count < max && at + step <= end {
             // SAFETY: aligned, and inside the memory: as in `word`, with the bounds checked above.
             let word = unsafe { self.base.add(at).cast::<AtomicU64>().as_ref() };
             if word.load(Ordering::Acquire) != expected {
@@ -142,10 +137,9 @@ impl Region {
         }
     }
 
-    /// Writes frames of equally long payloads, `step` bytes apart: two words, of which the first grows by `add`
-    /// from frame to frame, and the payload as [`Self::copy_in`] does. Uses as few stores as possible, all of them
-    /// to the frames: stores queue behind the one that waits for its cache line, and the fewer a line has, the more
-    /// lines are in flight at once.
+    /// Writes frames of equally long payloads, `step` bytes apart: two words, of which the first grows by `add` from
+    /// frame to frame, and the payload as [`Self::copy_in`] does. Uses as few stores as possible: the fewer a cache
+    /// line has, the more lines are in flight at once.
     #[inline(never)]
     pub fn put_all(&self, offset: usize, step: usize, words: [u64; 2], add: u64, payloads: &[&[u8]]) {
         let bytes = payloads.first().map_or(0, |payload| payload.len());
@@ -211,7 +205,6 @@ impl Region {
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset), bytes) }
     }
 
-    /// Prefetches a cache line for reading.
     #[inline(always)]
     pub fn prefetch_read(&self, offset: usize) {
         if offset < self.bytes {
@@ -223,7 +216,6 @@ impl Region {
         }
     }
 
-    /// Prefetches a cache line for writing.
     #[inline(always)]
     pub fn prefetch_write(&self, offset: usize) {
         if offset < self.bytes {

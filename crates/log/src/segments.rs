@@ -18,7 +18,6 @@ use crate::{
     sync::Ordering,
 };
 
-/// Source of segments.
 pub(crate) enum Segments {
     Ring(Vec<Region>),
     #[cfg(not(loom))]
@@ -161,11 +160,6 @@ impl Segments {
         }
         growing.preallocator = Some(SegmentPreallocator::start(growing.file.try_clone()?, growing.segment_bytes));
         Ok(())
-    }
-
-    /// Makes the written pages durable.
-    pub fn sync(&self) -> io::Result<()> {
-        self.growing_file().map_or(Ok(()), |(file, _)| file.sync_data())
     }
 }
 

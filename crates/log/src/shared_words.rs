@@ -44,6 +44,6 @@ impl SharedWords {
 }
 
 fn path(name: &str) -> io::Result<PathBuf> {
-    let place = LogPath::shared_memory(&format!("{name}{ENDING}")).map_err(io::Error::other)?;
-    Ok(place.dir().to_owned())
+    let path = LogPath::shared_memory(&format!("{name}{ENDING}")).map_err(io::Error::other)?;
+    Ok(path.dir().to_owned())
 }

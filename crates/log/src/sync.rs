@@ -1,12 +1,9 @@
 //! The only module that names atomics, so that a model checker can substitute its own.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+use loom::sync as implementation;
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync as implementation;
 
-#[cfg(not(loom))]
-pub(crate) use std::sync::Arc;
-
-#[cfg(loom)]
-pub(crate) use loom::sync::Arc;
+pub(crate) use implementation::Arc;
+pub(crate) use implementation::atomic::{AtomicU64, Ordering, fence};

@@ -19,8 +19,7 @@ pub struct Syncer {
 }
 
 impl Syncer {
-    /// Returns once all messages before `upto`, a former tail of the writer, would survive a loss of power. Fails in a
-    /// fork.
+    /// Returns once all messages before `upto`, a former tail, would survive a loss of power. Fails in a fork.
     pub fn sync(&mut self, upto: LogTail) -> io::Result<()> {
         refuse_fork(self.fork_generation)?;
         self.file.sync_data()?;
@@ -63,8 +62,7 @@ impl Writer {
     }
 }
 
-/// Rejects a fork: it has published nothing, and another thread of its parent may have held the lock of the marks at
-/// the fork, so that waiting for the lock would block for ever.
+/// Rejects a fork: a thread of its parent may have held the lock of the marks, which the fork would wait for for ever.
 fn refuse_fork(opened: ForkGeneration) -> io::Result<()> {
     if opened.is_forked() { Err(io::Error::other(LogPublishError::Forked)) } else { Ok(()) }
 }

@@ -17,15 +17,14 @@ impl Writer {
     /// Returns true if the files of a guarded log were truncated. Asks the operating system, as
     /// [`Reader::is_truncated`](crate::Reader::is_truncated) does.
     pub fn is_truncated(&self) -> bool {
-        let bytes = self.shape.data_bytes(self.appender.index());
-        is_truncated(self.appender.region(), Some(&self.appender.control), self.path(), bytes)
+        let bytes = self.shape.data_bytes(self.appender.index);
+        is_truncated(&self.appender.region, Some(&self.appender.control), self.path(), bytes)
     }
 }
 
-/// Returns true if one of the two was found cut, or its file is shorter than its mapping; `bytes` is the data file's
-/// minimum size. A detected truncation stays recorded.
-pub(crate) fn is_truncated(data: &Region, control: Option<&ControlFile>, place: &LogPath, bytes: u64) -> bool {
-    let length = |file| place.open_folder().and_then(|folder| folder.metadata(file)).map(|found| found.len());
+/// Returns true if one of the two was truncated; `bytes` is the data file's minimum size. The result is recorded.
+pub(crate) fn is_truncated(data: &Region, control: Option<&ControlFile>, path: &LogPath, bytes: u64) -> bool {
+    let length = |file| path.open_folder().and_then(|folder| folder.metadata(file)).map(|found| found.len());
     let is_short = |region: &Region, file, bytes| {
         let Some(guard) = region.guarded() else { return false };
         // By name: a removed log is still whole where it is open.

@@ -66,15 +66,14 @@ impl WarmUpLog {
         let data = memory(HEADER_BYTES + SEGMENTS * SEGMENT_BYTES)?;
         let segments = |file| shape.segments(file, Access::Write, ProcessTrust::Trusted);
         let (of_writer, of_reader) = (segments(data.try_clone()?)?, segments(data)?);
-        let control = ControlFile::new(Region::map(&memory(CONTROL_BYTES)?, 0, CONTROL_BYTES, Access::Write)?);
-        let parts = parts(&shape, of_writer, control, shape.calibration.as_bytes());
+        let region = Region::map(&memory(CONTROL_BYTES)?, 0, CONTROL_BYTES, Access::Write)?;
+        let parts = parts(&shape, of_writer, ControlFile { region }, shape.calibration.as_bytes());
         let writer = Writer::new(Appender::fresh(parts, 0)?, shape, LogPath::nowhere(), barrier);
         let follower = oldest(writer.path(), &of_reader, &shape, ProcessTrust::Trusted).map_err(io::Error::other)?;
         Ok(Self { reader: Reader::unnamed(follower, of_reader, shape, writer.path()), writer })
     }
 }
 
-/// Allocates memory without a name.
 fn memory(bytes: usize) -> io::Result<File> {
     let file = File::from(memfd_create("tickpath-rehearsal", MemfdFlags::CLOEXEC)?);
     allocate(&file, 0, bytes as u64)?;

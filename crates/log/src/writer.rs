@@ -49,8 +49,7 @@ impl Writer {
         Self::open_or(create, config, calibration, ProcessTrust::Trusted)
     }
 
-    /// As [`Self::open`], for a log whose files an untrusted process can write to as well: guarded before the first
-    /// access, see [`Self::guard`].
+    /// As [`Self::open`], for a log that an untrusted process can write to: guarded before the first access.
     pub fn open_untrusted(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
         files::create_folder(config)?;
@@ -59,8 +58,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Resumes an existing log, as [`Self::open`] does, and never creates one. A log whose creation was not finished
-    /// counts as missing.
+    /// Resumes an existing log, as [`Self::open`] does, and never creates one. A half-created log counts as missing.
     pub fn open_existing(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
         files::require_first_segment(&config.path)?;
@@ -89,20 +87,20 @@ impl Writer {
         others: ProcessTrust,
     ) -> Result<Self, LogOpenError> {
         let wanted = LogShape::of(config, calibration)?;
-        let place = &config.path;
+        let path = &config.path;
         let barrier = WakeBarrier::of_this_host();
-        let (shape, (appender, dropped)) = match files::open_data(place, Access::Write) {
+        let (shape, (appender, dropped)) = match files::open_data(path, Access::Write) {
             Err(LogOpenError::NotFound(_)) => (wanted, (missing(config, &wanted)?, None)),
             Err(e) => return Err(e),
             Ok((file, shape)) => {
                 let control = files::open_or_create_control(config, others)?;
                 let segments = shape.segments(file, Access::Write, others);
-                let segments = segments.map_err(|e| LogOpenError::from_io(place, shape.segment_bytes as u64, e))?;
+                let segments = segments.map_err(|e| LogOpenError::from_io(path, shape.segment_bytes as u64, e))?;
                 (shape, resume(config, &wanted, shape, segments, control)?)
             }
         };
         appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
-        Ok(Self { dropped, ..Self::new(appender, shape, place.clone(), barrier) })
+        Ok(Self { dropped, ..Self::new(appender, shape, path.clone(), barrier) })
     }
 
     /// Builds a writer without a lock.
@@ -120,10 +118,9 @@ impl Writer {
         }
     }
 
-    /// Recreates the log where its files [were removed](Self::is_removed) and resumes there with the next sequence
-    /// number; a log found under the name by now is resumed instead, unless another writer has it. On an error the
-    /// writer keeps its old files. In shared memory remaining files are removed too, because readers hold no cursor in
-    /// a log with another control file.
+    /// Recreates the log where its files [were removed](Self::is_removed), or resumes one found there by now, with the
+    /// next sequence number; on an error the writer keeps its old files. In shared memory remaining files are removed
+    /// too, because readers hold no cursor in a log with another control file.
     pub fn recreate(&mut self, config: &Config, calibration: &Calibration) -> Result<(), LogOpenError> {
         if self.fork_generation.is_forked() {
             let what = "this process is a fork of the one that writes the log; open a log of your own here".to_owned();
@@ -162,8 +159,7 @@ impl Writer {
         self.fork_generation.is_forked()
     }
 
-    /// Prefetches the cache lines of the next message, assuming `payload` bytes, and reads the words that a publish
-    /// checks. Meant for idle turns; changes nothing.
+    /// Prefetches the cache lines of the next message of `payload` bytes, and the words that a publish checks.
     #[inline]
     pub fn warm_up(&self, payload: usize) {
         self.appender.prefetch_next(payload);
@@ -190,9 +186,8 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// Publishes messages that become visible together, with one check for sleeping readers: a reader that finds the
-    /// first finds all. A batch larger than a segment becomes visible in parts; a kill in the middle leaves none, or
-    /// the parts already visible.
+    /// Publishes messages that become visible together, with one check for sleeping readers. A batch larger than a
+    /// segment becomes visible in parts; a kill in the middle leaves none, or the parts already visible.
     #[inline]
     pub fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), LogBatchError> {
         let mut done = 0;
@@ -211,8 +206,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Checks that a message of `payload` bytes could be published now; the error is the reason why not. May open the
-    /// next segment for it.
+    /// Checks that a message of `payload` bytes could be published now, or why not. May open the next segment for it.
     #[cold]
     pub fn check_room(&mut self, payload: usize) -> Result<(), LogPublishError> {
         self.with_room(|appender| appender.make_room(payload))
@@ -221,25 +215,20 @@ impl Writer {
     /// Allocates and faults in `bytes` bytes of a growing log behind its end. Call it after a sync: a sync makes every
     /// page that it writes, even one without frames yet, cost another fault at the next write.
     pub fn reserve(&mut self, bytes: u64) -> std::io::Result<()> {
-        self.appender.region().populate();
-        let next = self.appender.index() + 1;
+        self.appender.region.populate();
+        let next = self.appender.index + 1;
         self.appender.segments.preallocate(next, bytes.div_ceil(self.shape.segment_bytes as u64))
     }
 
-    /// Ends a growing log: syncs it, moves its files to `folder`, and resumes with the next sequence number in a new
-    /// log at the old place, as `config` says. A kill in the middle leaves the log in place, or a place without a log;
+    /// Ends a growing log: syncs it, moves its files to `dir`, and resumes with the next sequence number in a new
+    /// log at the old place, shaped by `config`. A kill in the middle leaves the log in place, or a place without a log;
     /// then the next [`Self::open`] needs the next number as [`Config::first_sequence`].
-    pub fn archive_to(
-        &mut self,
-        config: &Config,
-        calibration: &Calibration,
-        folder: &Path,
-    ) -> Result<(), LogOpenError> {
+    pub fn archive_to(&mut self, config: &Config, calibration: &Calibration, dir: &Path) -> Result<(), LogOpenError> {
         assert!(self.policy() == OverflowPolicy::Keep, "a ring is never full of history");
         let fail = |e| LogOpenError::from_io(&self.path, 0, e);
         self.sync().map_err(fail)?;
         let next = Config { first_sequence: self.sequence(), path: self.path.clone(), ..config.clone() };
-        files::move_to(&next, folder).map_err(fail)?;
+        files::move_to(&next, dir).map_err(fail)?;
         let shape = LogShape::of(&next, calibration)?;
         let appender = create(&next, &shape)?;
         appender.control.barrier().store(self.barrier.code(), Ordering::SeqCst);
@@ -260,7 +249,7 @@ impl Writer {
 
     /// Returns the sequence number of the next message.
     pub fn sequence(&self) -> u64 {
-        self.appender.sequence()
+        self.appender.sequence
     }
 
     /// Returns the owner of the log.
@@ -288,16 +277,15 @@ impl Writer {
         self.appender.control.registered().filter(|reader| !reader.away).count()
     }
 
-    /// Returns true if a reader is present. Asks the kernel for each reader's lock, because the count still includes
-    /// killed readers.
+    /// Returns true if a reader is present. Asks the kernel for the readers' locks: the count includes killed readers.
     pub fn has_live_reader(&self) -> bool {
         // An unnamed log is written and read by its creator.
         if self._lock.is_none() {
             return true;
         }
         // Absent readers hold no lock, and a returning reader must find its lock free.
-        let here: Vec<_> = self.appender.control.registered().filter(|reader| !reader.away).collect();
-        !here.is_empty() && !here.iter().all(|reader| free_if_dead(&self.path, &self.appender, reader.slot))
+        let present: Vec<_> = self.appender.control.registered().filter(|reader| !reader.away).collect();
+        !present.is_empty() && !present.iter().all(|reader| free_if_dead(&self.path, &self.appender, reader.slot))
     }
 
     /// Returns true if the log's data file, or the lock file that excludes a second writer, was removed or replaced.
@@ -306,8 +294,7 @@ impl Writer {
         self.data.is_removed() || self._lock.is_some() && !self.has_lock()
     }
 
-    /// Returns the extent of data dropped when the log was opened, after a loss of power or a kill in a batch; none if
-    /// none was.
+    /// Returns the data dropped when the log was opened, after a loss of power or a kill in a batch, if any.
     pub fn dropped_data(&self) -> Option<DroppedData> {
         self.dropped
     }
@@ -354,7 +341,7 @@ impl Writer {
             return Err(LogPublishError::Kind(kind));
         }
         self.check_writable()?;
-        let sequence = self.appender.sequence();
+        let sequence = self.appender.sequence;
         match self.appender.append(stamp, kind, payload) {
             Ok(()) => Ok(sequence),
             Err(e) => self.retry_append(e, stamp, kind, payload),
@@ -373,8 +360,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns true if the count of zero readers is right. The count is exact for a mandatory reader; for others the
-    /// cursors decide.
+    /// Returns true if the count of zero readers is right: always for a mandatory reader, else by the cursors.
     #[cold]
     fn has_no_reader(&self) -> bool {
         self.shape.mandatory || self.appender.control.registered().next().is_none()
@@ -384,7 +370,7 @@ impl Writer {
     fn retry_append(&mut self, e: AppendError, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, LogPublishError> {
         self.unblock(e)?;
         self.check_room(payload.len())?;
-        let sequence = self.appender.sequence();
+        let sequence = self.appender.sequence;
         self.appender.append(stamp, kind, payload)?;
         Ok(sequence)
     }
@@ -437,45 +423,41 @@ fn resume(
     mut segments: Segments,
     control: ControlFile,
 ) -> Result<(Appender, Option<DroppedData>), LogOpenError> {
-    let place = &config.path;
-    let io = |e| LogOpenError::from_io(place, found.segment_bytes as u64, e);
+    let path = &config.path;
+    let io = |e| LogOpenError::from_io(path, found.segment_bytes as u64, e);
     let same = |s: &LogShape| (s.policy, s.segment_bytes, s.segments);
     // A configuration without a mandatory reader accepts a log with one.
     if same(wanted) != same(&found) || wanted.mandatory && !found.mandatory {
-        return Err(LogOpenError::ConfigMismatch {
-            place: place.clone(),
-            found: describe(&found),
-            wanted: describe(wanted),
-        });
+        let place = path.clone();
+        return Err(LogOpenError::ConfigMismatch { place, found: describe(&found), wanted: describe(wanted) });
     }
-    if place.is_shared_memory() && !wanted.calibration.agrees_with(&found.calibration) {
-        return Err(LogOpenError::Clock { place: place.clone(), found: clock_name(&found.calibration) });
+    if path.is_shared_memory() && !wanted.calibration.agrees_with(&found.calibration) {
+        return Err(LogOpenError::Clock { place: path.clone(), found: clock_name(&found.calibration) });
     }
     // A counter calibrated twice in a boot keeps its first calibration.
     let same_boot = wanted.calibration.agrees_with(&found.calibration);
     let calibration = if same_boot { &found.calibration } else { &wanted.calibration }.as_bytes();
-    // From the header, not from this configuration: a creator killed before the first segment has already announced the
-    // number.
+    // From the header, not from this configuration: a killed creator may have announced that number already.
     let first = found.first_sequence;
     let boot = wanted.calibration.boot_id;
     let extent = segments.survey(Some(boot)).map_err(io)?.transpose();
-    let extent = extent.map_err(|missing| LogOpenError::damaged(place, missing.damage(&segments, &found)))?;
+    let extent = extent.map_err(|missing| LogOpenError::damaged(path, missing.damage(&segments, &found)))?;
     segments.set_boot_id(boot);
     let remains = ResumableLog { parts: parts(&found, segments, control, calibration), first, extent };
     let (mut appender, cut) = remains.resume().map_err(|e| match e {
         ResumeError::Io(e) => io(e),
-        ResumeError::Damaged(what) => LogOpenError::damaged(place, what),
+        ResumeError::Damaged(what) => LogOpenError::damaged(path, what),
     })?;
-    let next = appender.index() + 1;
+    let next = appender.index + 1;
     reserve(config, &found, &mut appender.segments, next).map_err(io)?;
     if found.mandatory && !appender.control.has_mandatory() {
         // The control file was lost: no message counts as read.
         appender.control.add_mandatory(appender.oldest());
     }
     for reader in appender.control.registered().collect::<Vec<_>>() {
-        free_if_dead(place, &appender, reader.slot);
+        free_if_dead(path, &appender, reader.slot);
     }
-    let has_queue = || place.open_folder().is_ok_and(|folder| folder.metadata(QUEUE).is_ok());
+    let has_queue = || path.open_folder().is_ok_and(|folder| folder.metadata(QUEUE).is_ok());
     if appender.control.group_cursor().is_none() && has_queue() {
         // The queue lost its control file: a message counts as done only by its owner word.
         appender.control.set_group_cursor(appender.oldest());
@@ -483,21 +465,20 @@ fn resume(
     if !appender.is_stamped_by(calibration) {
         // Another boot: its stamps need a segment with their own calibration.
         appender.roll().map_err(|blocked| match blocked {
-            BlockedReason::ByGroup => LogOpenError::OtherBoot(place.clone()),
+            BlockedReason::ByGroup => LogOpenError::OtherBoot(path.clone()),
             BlockedReason::Io(e) => io(e),
-            BlockedReason::ByReader(_) => LogOpenError::ConfigMismatch {
-                place: place.clone(),
-                found: "readers of another boot".to_owned(),
-                wanted: "a new segment".to_owned(),
-            },
+            BlockedReason::ByReader(_) => {
+                let (found, wanted) = ("readers of another boot".to_owned(), "a new segment".to_owned());
+                LogOpenError::ConfigMismatch { place: path.clone(), found, wanted }
+            }
         })?;
     }
     Ok((appender, cut))
 }
 
 /// Frees the cursor of a reader whose process has ended, as its free lock shows; returns false while the process lives.
-fn free_if_dead(place: &LogPath, appender: &Appender, slot: usize) -> bool {
-    let lock = lock::try_lock(place, READER_LOCKS, slot as u32, 0o600);
+fn free_if_dead(path: &LogPath, appender: &Appender, slot: usize) -> bool {
+    let lock = lock::try_lock(path, READER_LOCKS, slot as u32, 0o600);
     let is_dead = matches!(lock, Ok(TryLock::Acquired(_)));
     if is_dead {
         appender.control.release(slot);

@@ -13,22 +13,22 @@ use crate::dedicated_broker::DedicatedBroker;
 const KIND: u8 = 16;
 
 #[test]
-fn a_broker_takes_nothing_for_a_while_and_falls() {
+fn a_blocked_broker_and_its_restart_lose_no_acknowledged_message() {
     let mut own = DedicatedBroker::start("", &[]);
     // The first address has no listener.
     let closed = free_port();
     let plain = connect(&format!("amqp://127.0.0.1:{closed},{}", own.address()));
     let durable = connect(&own.url("?durable&replicas=1"));
 
-    nothing_is_lost_or_doubled_while_it_is_blocked(&own, &plain);
-    only_what_is_durable_survives(&mut own, &plain, &durable);
+    check_no_loss_or_duplicate_while_blocked(&own, &plain);
+    check_only_durable_queues_survive(&mut own, &plain, &durable);
 }
 
 fn connect(url: &str) -> AmqpBus {
     AmqpBus::connect(url).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn nothing_is_lost_or_doubled_while_it_is_blocked(own: &DedicatedBroker, bus: &AmqpBus) {
+fn check_no_loss_or_duplicate_while_blocked(own: &DedicatedBroker, bus: &AmqpBus) {
     let mut subscriber = subscriber(bus, "blocked", Wait::Block);
     let mut publisher = publisher(bus, "blocked");
     publisher.publish(1, KIND, b"before").unwrap();
@@ -53,10 +53,10 @@ fn nothing_is_lost_or_doubled_while_it_is_blocked(own: &DedicatedBroker, bus: &A
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b"after"));
 }
 
-fn only_what_is_durable_survives(own: &mut DedicatedBroker, plain: &AmqpBus, durable: &AmqpBus) {
+fn check_only_durable_queues_survive(own: &mut DedicatedBroker, plain: &AmqpBus, durable: &AmqpBus) {
     let mut kept = (pusher(durable, "kept"), puller(durable, "kept", DeliveryGuarantee::AtLeastOnce));
     let mut lost = (pusher(plain, "lost"), puller(plain, "lost", DeliveryGuarantee::AtLeastOnce));
-    let mut heard = (publisher(durable, "heard"), subscriber(durable, "heard", Wait::Block));
+    let mut topic = (publisher(durable, "durable-topic"), subscriber(durable, "durable-topic", Wait::Block));
     for (pusher, puller) in [&mut kept, &mut lost] {
         pusher.push_batch(7, KIND, &[b"held", b"waits"]).unwrap();
         assert_eq!(pull_stamps(&mut **puller, 1), [(7, false)]);
@@ -73,7 +73,7 @@ fn only_what_is_durable_survives(own: &mut DedicatedBroker, plain: &AmqpBus, dur
     assert!(matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("?durable")), "{news:?}");
     assert!(matches!(lost.1.acknowledge(), Err(ReceiveError::NotAcknowledged(_))));
     push(&mut *lost.0, 8);
-    assert_eq!(pull_stamps(&mut *lost.1, 1), [(8, false)], "it is made anew, and told once");
+    assert_eq!(pull_stamps(&mut *lost.1, 1), [(8, false)], "it is made anew, and reported once");
 
     assert_eq!(pull_stamps(&mut *kept.1, 2), [(7, true); 2], "nothing of what the old connection had sent ahead");
     assert!(matches!(kept.1.acknowledge(), Err(ReceiveError::NotAcknowledged(_))));
@@ -81,9 +81,9 @@ fn only_what_is_durable_survives(own: &mut DedicatedBroker, plain: &AmqpBus, dur
     assert_eq!(pull_stamps(&mut *kept.1, 1), [(9, false)]);
     kept.1.acknowledge().unwrap();
 
-    assert_eq!(next_event(&mut *heard.1), OwnedEvent::Gap(Gap::Reconnected));
-    heard.0.publish(1, KIND, b"again").unwrap_or_else(|e| panic!("a connection that has ended is made anew: {e}"));
-    assert_eq!(next_event(&mut *heard.1), OwnedEvent::message(1, b"again"));
+    assert_eq!(next_event(&mut *topic.1), OwnedEvent::Gap(Gap::Reconnected));
+    topic.0.publish(1, KIND, b"again").unwrap_or_else(|e| panic!("a connection that has ended is made anew: {e}"));
+    assert_eq!(next_event(&mut *topic.1), OwnedEvent::message(1, b"again"));
 }
 
 /// Pushes, and retries if the broker's death is detected only now, or the queue is not ready yet.
@@ -108,5 +108,5 @@ pub fn pull_until_error(puller: &mut dyn Puller) -> ReceiveError {
         }
         sleep_ns(1_000_000);
     }
-    panic!("nothing is told");
+    panic!("no error is reported");
 }

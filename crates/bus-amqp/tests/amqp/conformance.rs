@@ -18,12 +18,12 @@ fn rabbitmq_keeps_the_promises_of_queues() {
 }
 
 #[test]
-fn who_never_looks_holds_a_bounded_part() {
+fn a_subscriber_that_never_polls_holds_bounded_memory() {
     check_bounded_memory(&Broker::get().url(), connect);
 }
 
 #[test]
-fn a_network_that_forgets_a_connection_is_told() {
+fn receivers_report_a_silently_dropped_connection() {
     let broker = Broker::get();
     let relay = NetworkProxy::to(&broker.address);
     let relayed = format!("{}?silence=3", broker.url_at(&relay.address()));

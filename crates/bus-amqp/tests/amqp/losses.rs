@@ -15,7 +15,7 @@ use crate::server::relayed;
 const KIND: u8 = 16;
 
 #[test]
-fn what_is_taken_out_of_a_queue_without_an_answer_is_told() {
+fn an_at_most_once_puller_reports_unconfirmed_messages_as_lost() {
     let scratch = Scratch::new("taken");
     let (relay, bus) = relayed();
     pusher(&scratch.bus, &scratch.name).push_batch(1, KIND, &[&b"message"[..]; 3]).unwrap();
@@ -33,13 +33,17 @@ fn what_is_taken_out_of_a_queue_without_an_answer_is_told() {
     }
     relay.set(ProxyMode::Open);
     pusher(&scratch.bus, &scratch.name).push(2, KIND, b"after").unwrap();
-    assert_eq!(pull_stamps(&mut *cut_off, 1), [(2, false)], "the broker had heard it, and it is told once");
+    assert_eq!(
+        pull_stamps(&mut *cut_off, 1),
+        [(2, false)],
+        "the broker had received it, and the loss is reported once"
+    );
     drop(cut_off);
     scratch.until_waiting(0);
 }
 
 #[test]
-fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
+fn a_subscriber_backs_off_while_it_cannot_reconnect() {
     const ERRORS: usize = 4;
     let scratch = Scratch::new("barred");
     let (relay, bus) = relayed();
@@ -65,7 +69,7 @@ fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
         errors == ERRORS
     });
     // The pauses between the attempts are at least 100, 200 and 400 ms.
-    let taken_ns = clock.ns_between(first.expect("it was told"), clock.ticks());
+    let taken_ns = clock.ns_between(first.expect("it was reported"), clock.ticks());
     assert!(taken_ns >= 700_000_000, "{ERRORS} attempts within {taken_ns} ns");
 
     scratch.bus.remove_topic(&scratch.name).unwrap();
@@ -83,7 +87,7 @@ fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
 }
 
 #[test]
-fn a_broker_that_lets_in_and_then_drops_is_not_stormed() {
+fn reconnects_back_off_from_a_broker_that_drops_connections() {
     const DROPS: u64 = 4;
     let scratch = Scratch::new("fleeting");
     let (relay, bus) = relayed();
@@ -109,7 +113,7 @@ fn a_broker_that_lets_in_and_then_drops_is_not_stormed() {
 }
 
 #[test]
-fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
+fn each_puller_reports_a_queue_that_was_removed_and_made_anew() {
     let scratch = Scratch::new("anew");
     let (relay, bus) = relayed();
     let mut pusher = pusher(&scratch.bus, &scratch.name);
@@ -141,11 +145,11 @@ fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
     drop(first);
     let mut rest = second;
     let after = pull_stamps(&mut *rest, 1);
-    assert_eq!(after[0].0, 3, "it is told once, and pulled from");
+    assert_eq!(after[0].0, 3, "it is reported once, and pulled from");
 }
 
 #[test]
-fn a_queue_that_was_made_anew_while_its_puller_asked_for_more_ahead_is_told() {
+fn a_puller_reports_a_queue_made_anew_during_a_prefetch_change() {
     // The queue is removed after the broker has processed the old consumer's end, or before.
     for (suffix, mode) in [("anew-between", ProxyMode::Mute), ("anew-before", ProxyMode::Stalled)] {
         let scratch = Scratch::new(suffix);
@@ -173,12 +177,12 @@ fn a_queue_that_was_made_anew_while_its_puller_asked_for_more_ahead_is_told() {
             matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("is gone")),
             "{suffix}: {news:?}"
         );
-        assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 3, "{suffix}: it is told once, and pulled from");
+        assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 3, "{suffix}: it is reported once, and pulled from");
     }
 }
 
 #[test]
-fn a_topic_that_was_removed_and_made_anew_by_a_publisher_is_told_to_each_subscriber() {
+fn each_subscriber_reports_a_topic_that_was_removed_and_made_anew() {
     let scratch = Scratch::new("topic-anew");
     let mut subscribers = [Wait::Yield, Wait::Block].map(|wait| subscriber(&scratch.bus, &scratch.name, wait));
     publisher(&scratch.bus, &scratch.name).publish(1, KIND, b"before").unwrap();
@@ -194,7 +198,7 @@ fn a_topic_that_was_removed_and_made_anew_by_a_publisher_is_told_to_each_subscri
     }
     anew.publish(3, KIND, b"after").unwrap();
     for subscriber in &mut subscribers {
-        assert_eq!(next_event(&mut **subscriber), OwnedEvent::message(3, b"after"), "it is told once");
+        assert_eq!(next_event(&mut **subscriber), OwnedEvent::message(3, b"after"), "it is reported once");
         check_no_event(&mut **subscriber);
     }
 }
@@ -226,12 +230,12 @@ fn stretches(subscriber: &mut dyn Subscriber, last: u64) -> (Vec<usize>, Vec<Gap
 }
 
 /// Returns whether one loss is reported: twice, if its last notice came behind some of the following messages.
-fn is_told(gaps: &[Gap]) -> bool {
+fn is_reported(gaps: &[Gap]) -> bool {
     (1..=2).contains(&gaps.len()) && gaps.iter().all(|&gap| gap == Gap::Reconnected)
 }
 
 #[test]
-fn foreign_messages_that_the_broker_drops_are_told_where_they_were() {
+fn drops_of_foreign_messages_are_reported_in_their_place() {
     let scratch = Scratch::new("foreign-dropped");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let (ahead, foreign) = (usize::from(MAX_PREFETCH), "x".repeat(LARGE));
@@ -239,13 +243,13 @@ fn foreign_messages_that_the_broker_drops_are_told_where_they_were() {
     publish_foreign(&scratch.name, "", &vec![foreign.as_str(); MANY]);
     publisher(&scratch.bus, &scratch.name).publish(9, KIND, b"last").unwrap();
     let (came, gaps) = stretches(&mut *subscriber, 9);
-    assert!(is_told(&gaps), "{gaps:?} between {came:?}");
+    assert!(is_reported(&gaps), "{gaps:?} between {came:?}");
     assert!((1..=ahead).contains(&came[0]) && (1..MANY).contains(&came[1]), "{came:?}");
     check_no_event(&mut *subscriber);
 }
 
 #[test]
-fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_dropped() {
+fn drops_of_an_ended_publishers_last_messages_are_reported() {
     let scratch = Scratch::new("ended-dropped");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let (ahead, foreign) = (usize::from(MAX_PREFETCH), "x".repeat(LARGE));
@@ -260,7 +264,7 @@ fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_droppe
     }
     successor.publish(9, KIND, b"last").unwrap();
     let (came, gaps) = stretches(&mut *subscriber, 9);
-    assert!(is_told(&gaps), "{gaps:?} between {came:?}");
+    assert!(is_reported(&gaps), "{gaps:?} between {came:?}");
     assert!((1..=ahead).contains(&came[0]) && (1..MANY).contains(&came[1]), "{came:?}");
 
     // The subscriber continues: nothing more is reported, and the next loss is.
@@ -271,7 +275,7 @@ fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_droppe
     publish_foreign(&scratch.name, "", &vec![foreign.as_str(); MANY]);
     successor.publish(10, KIND, b"last").unwrap();
     let (came, gaps) = stretches(&mut *subscriber, 10);
-    assert!(is_told(&gaps), "{gaps:?} between {came:?}");
+    assert!(is_reported(&gaps), "{gaps:?} between {came:?}");
 }
 
 /// Number of digits of a message's number in its payload.
@@ -357,7 +361,7 @@ fn warmed_up(topic: &str, subscriber: &mut dyn Subscriber) -> Numbered {
 }
 
 #[test]
-fn losses_behind_each_other_are_told_where_they_were_also_before_anybody_sees_the_first() {
+fn consecutive_losses_are_reported_in_place_before_any_poll() {
     let scratch = Scratch::new("dropped-thrice");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let mut numbered = warmed_up(&scratch.name, &mut *subscriber);
@@ -370,14 +374,14 @@ fn losses_behind_each_other_are_told_where_they_were_also_before_anybody_sees_th
         numbered.read(&mut *subscriber, came);
         numbered.publish(&scratch.name, 60, HALF);
     }
-    assert_eq!((numbered.losses, numbered.gaps), (0, 0), "nobody has come so far");
+    assert_eq!((numbered.losses, numbered.gaps), (0, 0), "no notice has arrived so far");
     numbered.read_all(&mut *subscriber);
     numbered.check(3);
     check_no_event(&mut *subscriber);
 }
 
 #[test]
-fn a_loss_is_told_whose_notice_waited_behind_that_of_another_one() {
+fn a_loss_is_reported_whose_notice_waited_behind_another() {
     let scratch = Scratch::new("waiting-notice");
     let (relay, bus) = relayed();
     let mut subscriber = subscriber(&bus, &scratch.name, Wait::Block);
@@ -391,7 +395,7 @@ fn a_loss_is_told_whose_notice_waited_behind_that_of_another_one() {
     numbered.publish(&scratch.name, ahead + 12, HALF);
     numbered.read(&mut *subscriber, 40);
     numbered.publish(&scratch.name, 60, HALF);
-    assert_eq!((numbered.losses, numbered.gaps), (0, 0), "nobody has come so far");
+    assert_eq!((numbered.losses, numbered.gaps), (0, 0), "no notice has arrived so far");
     relay.set(ProxyMode::Open);
     numbered.read_all(&mut *subscriber);
     numbered.check(2);
@@ -399,7 +403,7 @@ fn a_loss_is_told_whose_notice_waited_behind_that_of_another_one() {
 }
 
 #[test]
-fn messages_whose_time_is_over_are_told_though_nothing_follows() {
+fn expired_messages_are_reported_without_a_successor() {
     let scratch = Scratch::new("expired");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     // The broker first sends four messages ahead.
@@ -414,5 +418,5 @@ fn messages_whose_time_is_over_are_told_though_nothing_follows() {
         OwnedEvent::Gap(Gap::Reconnected) => next_event(&mut *subscriber),
         other => other,
     };
-    assert_eq!(after, OwnedEvent::foreign(None, "after"), "it is told twice at most");
+    assert_eq!(after, OwnedEvent::foreign(None, "after"), "it is reported twice at most");
 }

@@ -29,7 +29,7 @@ fn next_origin(subscriber: &mut dyn Subscriber) -> (u64, MessageId) {
 }
 
 #[test]
-fn a_carried_message_keeps_its_origin_and_uses_up_no_number() {
+fn a_carried_message_keeps_its_id_and_uses_no_sequence_number() {
     let scratch = Scratch::new("carried");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let mut publisher = publisher(&scratch.bus, &scratch.name);
@@ -52,7 +52,7 @@ fn a_carried_message_keeps_its_origin_and_uses_up_no_number() {
 }
 
 #[test]
-fn a_carried_message_is_sent_again_as_the_same() {
+fn a_carried_message_is_resent_under_the_same_id() {
     let scratch = Scratch::new("carried-again");
     let (relay, bus) = relayed();
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);

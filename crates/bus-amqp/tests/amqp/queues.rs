@@ -51,14 +51,14 @@ fn check_give_back_refused(puller: &mut dyn Puller, tag: u64) {
     match puller.give_back(tag) {
         Err(ReceiveError::NotAcknowledged(sentence)) => {
             assert!(sentence.contains(&format!("message {tag} of queue")), "{sentence}");
-            assert!(sentence.contains("nobody's to give back"), "{sentence}");
+            assert!(sentence.contains("cannot be given back"), "{sentence}");
         }
         other => panic!("{tag}: {other:?}"),
     }
 }
 
 #[test]
-fn a_message_that_is_given_back_comes_again_and_the_others_stay() {
+fn a_given_back_message_is_redelivered_and_the_others_stay() {
     let scratch = Scratch::new("back");
     let (relay, bus) = relayed();
     let mut first = puller(&bus, &scratch.name, DeliveryGuarantee::AtLeastOnce);
@@ -102,15 +102,12 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(suffix: &str, most_deliveries: u32) -> Self {
+    fn new(suffix: &str, max_deliveries: u32) -> Self {
         let mut scratch = Scratch::new(suffix);
         let url = Broker::get().url() + "?durable&replicas=1";
         scratch.bus = AmqpBus::connect(&url).unwrap_or_else(|e| panic!("{e}"));
-        let most_deliveries = NonZeroU32::new(most_deliveries);
-        Self {
-            scratch,
-            config: QueueConfig { max_deliveries: most_deliveries, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) },
-        }
+        let max_deliveries = NonZeroU32::new(max_deliveries);
+        Self { scratch, config: QueueConfig { max_deliveries, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) } }
     }
 
     fn pusher(&self) -> Box<dyn Pusher> {
@@ -146,7 +143,7 @@ impl Drop for Counted {
 }
 
 #[test]
-fn a_message_that_was_given_back_too_often_goes_to_the_dead_letters_as_it_is() {
+fn a_message_given_back_too_often_becomes_a_dead_letter_unchanged() {
     for most in [1, 3] {
         let counted = Counted::new(&format!("given-back-{most}"), most);
         counted.pusher().push(1, KIND, b"poison").unwrap();
@@ -164,7 +161,7 @@ fn a_message_that_was_given_back_too_often_goes_to_the_dead_letters_as_it_is() {
 }
 
 #[test]
-fn a_message_whose_pullers_end_too_often_goes_to_the_dead_letters_as_it_is() {
+fn a_message_whose_pullers_end_too_often_becomes_a_dead_letter_unchanged() {
     let counted = Counted::new("ended", 3);
     counted.pusher().push(1, KIND, b"poison").unwrap();
     let taken = [1, 2, 3].map(|delivery| {
@@ -176,7 +173,7 @@ fn a_message_whose_pullers_end_too_often_goes_to_the_dead_letters_as_it_is() {
 }
 
 #[test]
-fn only_what_was_handed_over_so_often_goes_to_the_dead_letters() {
+fn only_messages_handed_over_so_often_become_dead_letters() {
     const COUNT: usize = 10;
     const MOST: u32 = 2;
     let counted = Counted::new("unseen", MOST);
@@ -210,7 +207,7 @@ fn only_what_was_handed_over_so_often_goes_to_the_dead_letters() {
 }
 
 #[test]
-fn a_message_is_delivered_for_ever_where_no_number_is_given() {
+fn a_message_without_a_delivery_limit_is_redelivered_for_ever() {
     // More often than any broker's default limit.
     const OFTEN: u32 = 25;
     let mut counted = Counted::new("for-ever", 1);
@@ -225,15 +222,15 @@ fn a_message_is_delivered_for_ever_where_no_number_is_given() {
 }
 
 #[test]
-fn who_shares_a_queue_agrees_on_the_number_of_deliveries() {
+fn a_puller_with_another_delivery_limit_is_refused() {
     let counted = Counted::new("agree", 3);
     let _pusher = counted.pusher();
     let (bus, name) = (&counted.scratch.bus, &counted.scratch.name);
-    for most_deliveries in [None, NonZeroU32::new(4)] {
-        let config = QueueConfig { max_deliveries: most_deliveries, ..counted.config };
+    for max_deliveries in [None, NonZeroU32::new(4)] {
+        let config = QueueConfig { max_deliveries, ..counted.config };
         for error in [bus.pusher(name, &config).err(), bus.puller(name, &config, Wait::Block).err()] {
             let error = error.expect("the broker refuses it").to_string();
-            assert!(error.contains("another number of most deliveries") && error.contains("remove it"), "{error}");
+            assert!(error.contains("another delivery limit") && error.contains("remove it"), "{error}");
         }
     }
     let at_most_once = QueueConfig { delivery: DeliveryGuarantee::AtMostOnce, ..counted.config };
@@ -261,7 +258,7 @@ fn a_puller_holds_no_more_bytes_than_its_bound() {
         }
         full.is_some()
     });
-    let full = full.expect("it was told");
+    let full = full.expect("it was refused");
     assert!(full.starts_with(&format!("{came} messages")) && full.contains("acknowledge them"), "{full}");
     assert!(came * LARGE <= MAX_PREFETCH_BYTES, "{came} messages were handed over");
     let waiting = scratch.bus.count_waiting(&scratch.name).unwrap().expect("it is counted");

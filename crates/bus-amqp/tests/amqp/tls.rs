@@ -16,7 +16,7 @@ const KIND: u8 = 16;
 const HOST: &str = "127.0.0.1";
 
 #[test]
-fn tls_is_a_must_to_the_right_broker() {
+fn tls_is_required_and_the_brokers_certificate_is_checked() {
     let folder = tempfile::tempdir().unwrap();
     let (trusted, other) = (TestAuthority::new(folder.path(), "trusted"), TestAuthority::new(folder.path(), "other"));
     let broker = trusted.certify("broker", &[HOST]);

@@ -11,13 +11,10 @@ use super::scratch::default_topic_config;
 const BATCH: usize = 50;
 const BYTES: usize = 1_000;
 const PAUSE_NS: u64 = 1_000_000;
-
-/// Max growth of the process, in bytes: 64 MiB unread, and as much for the read-ahead of the client library and the
-/// overhead of the allocator.
+/// Max growth of the process, in bytes: 64 MiB unread, and as much for the client library and the allocator.
 const MAX_GROWTH_BYTES: u64 = 128 << 20;
 
-/// Publishes for three seconds, or for a minute in a long run (`TICKPATH_SOAK`), and measures the growth of a process
-/// that is subscribed and never polls.
+/// Publishes for 3 s, or a minute with `TICKPATH_SOAK`, and measures the growth of a subscriber that never polls.
 pub fn check_bounded_memory(url: &str, connect: BusConnector) {
     let connecting = || connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
     let fixture = Fixture {
@@ -32,18 +29,18 @@ pub fn check_bounded_memory(url: &str, connect: BusConnector) {
     let mut publisher = opened.unwrap_or_else(|e| panic!("{url}: {e}"));
     let child = RoleProcess::start(&fixture, ChildRole::NonPoller, &fixture.topic);
     let before = resident_bytes(child.pid());
-    let (began, mut most, mut sent) = (clock.ticks(), 0, 0u64);
+    let (began, mut max, mut sent) = (clock.ticks(), 0, 0u64);
     let payload = [7; BYTES];
     while clock.ns_between(began, clock.ticks()) < seconds * 1_000_000_000 {
         let published = publisher.publish_batch(sent, 16, &[payload.as_slice(); BATCH]);
         published.unwrap_or_else(|e| panic!("{url}: {e}"));
         sent += BATCH as u64;
-        most = most.max(resident_bytes(child.pid()));
+        max = max.max(resident_bytes(child.pid()));
         sleep_ns(PAUSE_NS);
     }
-    let grown = most.saturating_sub(before);
-    println!("{url}: {sent} messages of {BYTES} bytes, and the subscriber that never looked grew by {grown} bytes");
-    assert!(grown <= MAX_GROWTH_BYTES, "{url}: it grew by {grown} bytes behind {sent} messages");
+    let grown = max.saturating_sub(before);
+    println!("{url}: {sent} messages of {BYTES} bytes, and the subscriber that never polled grew by {grown} bytes");
+    assert!(grown <= MAX_GROWTH_BYTES, "{url}: the subscriber grew by {grown} bytes after {sent} messages");
     drop(child);
     connection.remove_topic(&fixture.topic).unwrap_or_else(|e| panic!("{url}: {e}"));
 }
@@ -51,7 +48,7 @@ pub fn check_bounded_memory(url: &str, connect: BusConnector) {
 /// Returns the resident memory of a process, in bytes.
 fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the child lives");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux tells it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux reports it");
     let kib = line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
     kib << 10
 }

@@ -16,11 +16,8 @@ use crate::{ConnectError, Connection, DeliveryGuarantee, Puller, StartPosition};
 
 /// Line that a child writes to its standard output when it is at work, followed by its own data.
 const READY: &str = "tickpath-child-is-ready";
-
 /// Messages that a publisher sends as fast as it can.
 const UNPACED_MESSAGES: u64 = 5_000;
-
-/// Number of messages that a holding child holds.
 pub(super) const HELD_MESSAGES: usize = 10;
 
 /// Function by which a transport's tests connect to a URL.
@@ -32,14 +29,14 @@ const CHILD: &str = "TICKPATH_TEST_CHILD";
 /// Starts a process of this test binary that runs only its test `child_main`, which calls [`run_child`].
 pub fn spawn(role: ChildRole, url: &str, name: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
-    command.args(["child_main", "--exact", "--nocapture"]).env(CHILD, format!("{} {url} {name}", role.name()));
+    command.args(["child_main", "--exact", "--nocapture"]).env(CHILD, format!("{role:?} {url} {name}"));
     command.stdout(Stdio::piped()).spawn().expect("a child is started")
 }
 
 /// Runs a child's role; does nothing in a process that is no child.
 pub fn run_child(connect: BusConnector) {
-    let Ok(order) = std::env::var(CHILD) else { return };
-    let [role, url, name] = order.split(' ').collect::<Vec<_>>()[..] else { panic!("no order: '{order}'") };
+    let Ok(task) = std::env::var(CHILD) else { return };
+    let [role, url, name] = task.split(' ').collect::<Vec<_>>()[..] else { panic!("no task: '{task}'") };
     let connection = connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
     run_role(&*connection, ChildRole::from_name(role).expect("a role"), name);
 }
@@ -65,7 +62,6 @@ pub(super) struct RoleProcess {
 }
 
 impl RoleProcess {
-    /// Starts a child.
     pub fn spawn(fixture: &Fixture<'_>, role: ChildRole, name: &str) -> Self {
         let mut process = (fixture.spawn)(role, name);
         let output = process.stdout.take().expect("the child's standard output is piped");
@@ -73,8 +69,8 @@ impl RoleProcess {
         std::thread::spawn(move || {
             // Reads to the end, so that the child never blocks on a full pipe.
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if let Some((_, said)) = line.split_once(READY) {
-                    let _ = sender.send(said.to_owned());
+                if let Some((_, data)) = line.split_once(READY) {
+                    let _ = sender.send(data.to_owned());
                 }
             }
         });
@@ -91,10 +87,9 @@ impl RoleProcess {
     /// Waits until the child is at work; returns the text that it wrote then.
     pub fn until_ready(&self) -> String {
         let waited = self.ready.recv_timeout(Duration::from_secs(60));
-        waited.unwrap_or_else(|e| panic!("the {} child did not get to work: {e}", self.role.name()))
+        waited.unwrap_or_else(|e| panic!("the {:?} child did not get to work: {e}", self.role))
     }
 
-    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }

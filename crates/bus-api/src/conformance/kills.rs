@@ -24,10 +24,8 @@ use crate::{BatchError, Gap, PublishError, Publisher, StartPosition, Subscriber,
 /// Kinds of the counted messages, and of the last one.
 const COUNTED: u8 = 200;
 const LAST: u8 = 201;
-
 /// The longest pause between two kills, in nanoseconds.
 const PAUSE_NS: u64 = 30_000_000;
-
 /// One kill in this many does not wait until messages arrive again after the previous kill.
 const HASTY_ONE_IN: u64 = 4;
 
@@ -78,16 +76,15 @@ impl KillRun<'_> {
         if std::env::var_os("TICKPATH_SOAK").is_some() { 5_000 } else { 200 }
     }
 
-    /// Runs the kills, and panics where a promise is broken. `kill` kills the broker and waits until it is gone;
-    /// `restart` starts it again with its kept data and returns when it answers. With a folder in `TICKPATH_BUS_PROOF`
-    /// it writes a row of the table there.
+    /// Runs the kills, and panics where a promise is broken: `kill` returns when the broker is gone, `restart` when it
+    /// answers again, with its data. Writes a row of the table into the folder `TICKPATH_BUS_PROOF`, if it is set.
     pub fn run<B>(&self, broker: &mut B, kill: fn(&mut B), restart: fn(&mut B)) -> KillCounts {
-        let falls = AtomicU64::new(0);
-        let mut fall = |pause_ns| {
+        let restarts = AtomicU64::new(0);
+        let mut restart_broker = |pause_ns| {
             kill(broker);
             sleep_ns(pause_ns);
             restart(broker);
-            falls.fetch_add(1, Ordering::Relaxed);
+            restarts.fetch_add(1, Ordering::Relaxed);
         };
         let connect = || (self.connect)(self.url).unwrap_or_else(|e| panic!("{}: {e}", self.url));
         let fixture = Fixture {
@@ -102,24 +99,24 @@ impl KillRun<'_> {
         let config = TopicConfig { capacity_bytes: 1 << 30, ..default_topic_config(&*connection) };
         let opened = connection.publisher(&fixture.topic, &config);
         let mut publisher = opened.unwrap_or_else(|e| panic!("{}: {e}", self.name));
-        let (is_over, has_ended, came) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+        let (is_over, has_ended, received) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
         let mut counts = KillCounts::default();
         std::thread::scope(|scope| {
             let publishing = scope.spawn(|| publish(&mut *publisher, &is_over, &has_ended));
-            let receiving = scope.spawn(|| receive(&mut *subscriber, &has_ended, &falls, &came));
+            let receiving = scope.spawn(|| receive(&mut *subscriber, &has_ended, &restarts, &received));
             // The threads must end also if one of them has panicked.
-            let is_new = |before| has_ended.load(Ordering::Acquire) || came.load(Ordering::Relaxed) > before;
+            let is_new = |before| has_ended.load(Ordering::Acquire) || received.load(Ordering::Relaxed) > before;
             let mut await_load = || {
-                let before = came.load(Ordering::Relaxed);
+                let before = received.load(Ordering::Relaxed);
                 while !is_new(before) {
                     sleep_ns(1_000_000);
                 }
             };
-            let kill = || self.kill(&fixture, &mut fall, &mut await_load);
+            let kill = || self.kill(&fixture, &mut restart_broker, &mut await_load);
             let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(kill));
             is_over.store(true, Ordering::Release);
-            let (published, received) = (publishing.join(), receiving.join());
-            let seen = received.unwrap_or_else(|e| std::panic::resume_unwind(e));
+            let (published, arrived) = (publishing.join(), receiving.join());
+            let seen = arrived.unwrap_or_else(|e| std::panic::resume_unwind(e));
             let sent = published.unwrap_or_else(|e| std::panic::resume_unwind(e));
             counts = killed.unwrap_or_else(|e| std::panic::resume_unwind(e));
             counts.compare(&sent, &seen);
@@ -135,7 +132,7 @@ impl KillRun<'_> {
     }
 
     /// Kills at random and counts the kills. `await_load` returns when a message has arrived.
-    fn kill(&self, fixture: &Fixture<'_>, fall: &mut dyn FnMut(u64), await_load: &mut dyn FnMut()) -> KillCounts {
+    fn kill(&self, fixture: &Fixture<'_>, restart: &mut dyn FnMut(u64), await_load: &mut dyn FnMut()) -> KillCounts {
         let seed = HostClock::get().expect("the host has a clock").ticks();
         println!("seed {seed}");
         let mut counts = KillCounts::default();
@@ -146,7 +143,7 @@ impl KillRun<'_> {
                 await_load();
             }
             if dice(2) % self.broker_one_in == 0 {
-                fall(pause_ns);
+                restart(pause_ns);
                 counts.brokers += 1;
                 continue;
             }
@@ -170,8 +167,7 @@ struct PublishedNumbers {
     published: Vec<u64>,
 }
 
-/// The subscriber's result: numbers in the order of arrival, each with whether a gap was reported since the previous
-/// one.
+/// The subscriber's result: numbers in the order of arrival, each with whether a gap was reported before it.
 #[derive(Debug, Default)]
 struct ReceivedNumbers {
     gaps: u64,
@@ -196,8 +192,7 @@ fn publish(publisher: &mut dyn Publisher, is_over: &AtomicBool, has_ended: &Atom
     sent
 }
 
-/// Publishes one message; returns true when it is known to be published. A message in doubt is sent again until its
-/// fate is known.
+/// Publishes one message, again while it is in doubt; returns true when it is known to be published.
 fn send(publisher: &mut dyn Publisher, kind: u8, number: u64, unknown: &mut u64) -> bool {
     let mut outcome = publisher.publish(number, kind, &number.to_le_bytes());
     while let Err(PublishError::Unknown(_)) = outcome {
@@ -228,34 +223,34 @@ impl Drop for EndFlagGuard<'_> {
 fn receive(
     subscriber: &mut dyn Subscriber,
     has_ended: &AtomicBool,
-    falls: &AtomicU64,
-    came: &AtomicU64,
+    restarts: &AtomicU64,
+    received: &AtomicU64,
 ) -> ReceivedNumbers {
     let _ends = EndFlagGuard(has_ended);
-    let (mut seen, mut is_told, mut is_last) = (ReceivedNumbers::default(), false, false);
-    let (mut quiet, mut fallen) = (TestDeadline::new(), 0);
+    let (mut seen, mut is_gap, mut is_last) = (ReceivedNumbers::default(), false, false);
+    let (mut quiet, mut restarts_seen) = (TestDeadline::new(), 0);
     while !is_last {
         let polled = subscriber.poll(64, &mut |event| match event {
             SubscriptionEvent::Gap(Gap::Missed(_) | Gap::Reconnected) => {
                 seen.gaps += 1;
-                is_told = true;
+                is_gap = true;
             }
             SubscriptionEvent::Message(message) if message.kind == COUNTED => {
                 let number = u64::from_le_bytes(message.payload.try_into().expect("eight bytes"));
-                seen.numbers.push((number, std::mem::take(&mut is_told)));
-                came.fetch_add(1, Ordering::Relaxed);
+                seen.numbers.push((number, std::mem::take(&mut is_gap)));
+                received.fetch_add(1, Ordering::Relaxed);
             }
             SubscriptionEvent::Message(message) => is_last |= message.kind == LAST,
-            SubscriptionEvent::Foreign(foreign) => panic!("somebody else publishes here: {foreign:?}"),
+            SubscriptionEvent::Foreign(foreign) => panic!("another program publishes here: {foreign:?}"),
         });
         match polled.unwrap_or_else(|e| panic!("the subscription ends: {e}")) {
             0 => subscriber.wait(10_000_000),
             _ => quiet = TestDeadline::new(),
         }
-        if std::mem::replace(&mut fallen, falls.load(Ordering::Relaxed)) != fallen {
+        if std::mem::replace(&mut restarts_seen, restarts.load(Ordering::Relaxed)) != restarts_seen {
             quiet = TestDeadline::new();
         }
-        quiet.check("kills: nothing comes any more");
+        quiet.check("kills: no message arrives any more");
     }
     seen
 }
@@ -268,11 +263,11 @@ impl KillCounts {
         self.received = seen.numbers.len() as u64;
         self.gaps = seen.gaps;
         let mut expected = 0;
-        for &(number, is_told) in &seen.numbers {
+        for &(number, is_gap) in &seen.numbers {
             match number.checked_sub(expected) {
                 None => self.duplicates += 1,
                 Some(0) => {}
-                Some(missing) if is_told => self.reported_lost += missing,
+                Some(missing) if is_gap => self.reported_lost += missing,
                 Some(missing) => self.silently_lost += missing,
             }
             expected = expected.max(number + 1);
@@ -287,11 +282,11 @@ impl fmt::Display for KillCounts {
     /// Writes the cells of a table row.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { brokers, publishers, subscribers, published, unknown, received, .. } = self;
-        let Self { gaps, reported_lost: told, silently_lost: in_silence, duplicates: doubled, .. } = self;
+        let Self { gaps, reported_lost, silently_lost, duplicates, .. } = self;
         write!(
             f,
-            "| {brokers} | {publishers} | {subscribers} | {published} | {unknown} | {received} | {gaps} | {told} | \
-             {in_silence} | {doubled} |"
+            "| {brokers} | {publishers} | {subscribers} | {published} | {unknown} | {received} | {gaps} | \
+             {reported_lost} | {silently_lost} | {duplicates} |"
         )
     }
 }
@@ -301,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_come_or_comes_twice_is_counted() {
+    fn lost_messages_and_duplicates_are_counted() {
         let mut counts = KillCounts::default();
         let sent = PublishedNumbers { unknown: 2, published: (0..10).collect() };
         let numbers = vec![(0, false), (1, false), (1, false), (3, true), (6, false), (5, true), (7, false)];

@@ -17,16 +17,15 @@ pub(super) fn lending(fixture: &Fixture<'_>) {
             false => refuses(&topic, policy),
         }
     }
-    let elsewhere = capabilities.lends.iter().find(|policy| !capabilities.policies.contains(policy));
-    assert_eq!(elsewhere, None, "a policy that does not exist here lends nothing");
+    let foreign_policy = capabilities.lends.iter().find(|policy| !capabilities.policies.contains(policy));
+    assert_eq!(foreign_policy, None, "a policy that does not exist here lends nothing");
 }
 
-/// Checks that lent messages stay unchanged after their subscriber and publisher have gone and another publisher
-/// continues.
+/// Checks that lent messages stay unchanged when their subscriber and publisher are gone and another publishes.
 fn lends(topic: &ScratchTopic, policy: Policy) {
     const COUNT: u64 = 1_500;
     let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Adaptive);
-    assert!(matches!(subscriber.lend(), Ok(LendOutcome::Nothing)), "nobody has published yet");
+    assert!(matches!(subscriber.lend(), Ok(LendOutcome::Nothing)), "nothing is published yet");
     let mut publisher = topic.publisher_by(policy);
     publish(&mut *publisher, 0..COUNT);
     let mut lent = Vec::new();
@@ -59,7 +58,7 @@ fn next_lent(subscriber: &mut dyn Subscriber, number: u64) -> (u64, LentMessage)
             LendOutcome::Gap(gap) => panic!("where message {number} is: {gap:?}"),
             LendOutcome::Nothing => subscriber.wait(1_000_000),
         }
-        deadline.check("what is lent");
+        deadline.check("a lent message");
     }
 }
 
@@ -72,9 +71,9 @@ fn refuses(topic: &ScratchTopic, policy: Policy) {
         publish(&mut *publisher, first..first + 5);
         match subscriber.lend() {
             Err(LendError::Unsupported(why)) => assert!(!why.is_empty(), "{policy}"),
-            other => panic!("'{policy}' is not among those that lend, and yet it says {other:?}"),
+            other => panic!("'{policy}' is not among the policies that lend, and yet lend returned {other:?}"),
         }
-        receive(&mut *subscriber, &mut tally, "what is not lent", |tally| tally.next() == first + 5);
+        receive(&mut *subscriber, &mut tally, "messages that are not lent", |tally| tally.next() == first + 5);
     }
     assert_eq!((tally.received, tally.missed), (10, 0));
 }

@@ -9,13 +9,10 @@ use crate::{Capabilities, Gap, PublishError, Publisher, Subscriber, Subscription
 
 /// Kind of numbered messages.
 pub(super) const KIND: u8 = 16;
-
 /// Kind of the last message.
 pub(super) const LAST: u8 = 255;
-
 /// Max length of a numbered message, in bytes.
 const MAX_BYTES: u64 = 4096;
-
 /// Time after which an operation counts as hanging, in nanoseconds.
 const TIMEOUT_NS: i64 = 60_000_000_000;
 
@@ -85,21 +82,21 @@ pub(super) fn next(subscriber: &mut dyn Subscriber, what: &str) -> (u64, u8, Vec
 /// Checks that no event arrives.
 pub fn check_no_event(subscriber: &mut dyn Subscriber) {
     for _ in 0..10 {
-        let polled = subscriber.poll(8, &mut |event| panic!("something came where nothing was published: {event:?}"));
+        let polled = subscriber.poll(8, &mut |event| panic!("an event arrived, and nothing was published: {event:?}"));
         assert_eq!(polled.expect("polled"), 0);
         subscriber.wait(1_000_000);
     }
 }
 
 /// Checks every few milliseconds whether the condition holds, for a minute or two.
-pub fn wait_until(mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(mut is_met: impl FnMut() -> bool) {
     for _ in 0..20_000 {
-        if is_so() {
+        if is_met() {
             return;
         }
         sleep_ns(3_000_000);
     }
-    panic!("it never came to be so");
+    panic!("the condition never held");
 }
 
 /// Time limit that ends a test that hangs.
@@ -125,9 +122,8 @@ impl TestDeadline {
 }
 
 /// Messages that a subscriber got, each checked: whole, in order, once, and no loss without a report.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ReceivedTally {
-    /// Messages that arrived.
     pub received: u64,
     /// Messages that were reported as missed.
     pub missed: u64,
@@ -147,15 +143,7 @@ pub(super) struct ReceivedTally {
 impl ReceivedTally {
     /// Creates the tally of one publisher, whose next message has this number.
     pub fn from(first: u64, capabilities: &Capabilities) -> Self {
-        Self {
-            received: 0,
-            missed: 0,
-            is_last: false,
-            next: Some(first),
-            sequences: capabilities.sequences,
-            restarts: false,
-            tails: Vec::new(),
-        }
+        Self { next: Some(first), sequences: capabilities.sequences, ..Self::default() }
     }
 
     /// Creates the tally of publishers that each begin at 0, joined in the middle.
@@ -172,21 +160,17 @@ impl ReceivedTally {
     pub fn event(&mut self, event: SubscriptionEvent<'_>) {
         match event {
             SubscriptionEvent::Gap(Gap::Missed(missed)) => {
-                assert!(
-                    self.sequences && missed > 0,
-                    "a count of {missed} from a transport that counts: {}",
-                    self.sequences
-                );
+                assert!(self.sequences && missed > 0, "a count of {missed}, sequence numbers: {}", self.sequences);
                 self.missed += missed;
                 self.next = self.next.map(|next| next + missed);
             }
-            SubscriptionEvent::Gap(Gap::Reconnected) => panic!("the connection was lost, though nobody cut it"),
-            SubscriptionEvent::Foreign(foreign) => panic!("somebody else publishes here: {foreign:?}"),
+            SubscriptionEvent::Gap(Gap::Reconnected) => panic!("the connection was lost without a fault"),
+            SubscriptionEvent::Foreign(foreign) => panic!("another program publishes here: {foreign:?}"),
             SubscriptionEvent::Message(message) => {
                 let number = message.stamp;
                 assert!(message.payload == payload(number), "message {number} is torn: {self:?}");
                 assert_eq!(message.sequence.is_some(), self.sequences, "message {number}");
-                let place = message.sequence.unwrap_or(number);
+                let position = message.sequence.unwrap_or(number);
                 let is_loose = self.restarts && !self.sequences;
                 if is_loose
                     && number > 0
@@ -201,9 +185,9 @@ impl ReceivedTally {
                 if is_restart {
                     self.tails.extend(self.next);
                 }
-                assert!(is_restart || self.next.is_none_or(|next| next == place), "{place} came: {self:?}");
-                assert!(self.restarts || place == number, "message {number} has the sequence number {place}");
-                self.next = Some(place + 1);
+                assert!(is_restart || self.next.is_none_or(|next| next == position), "{position} arrived: {self:?}");
+                assert!(self.restarts || position == number, "message {number} has the sequence number {position}");
+                self.next = Some(position + 1);
                 self.received += 1;
                 self.is_last |= message.kind == LAST;
             }

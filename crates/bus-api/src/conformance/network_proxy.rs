@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tickpath_clock::sleep_ns;
 
 /// Treatment of connections and their bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProxyMode {
     /// Forwards everything.
+    #[default]
     Open,
     /// Withholds all bytes until the mode changes.
     Stalled,
@@ -28,6 +29,7 @@ pub struct NetworkProxy {
     state: Arc<NetworkProxyState>,
 }
 
+#[derive(Default)]
 struct NetworkProxyState {
     server: Mutex<String>,
     mode: Mutex<ProxyMode>,
@@ -54,13 +56,7 @@ impl NetworkProxy {
     pub fn at(port: u16, server: &str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("loopback has a port");
         let address = listener.local_addr().expect("it is bound");
-        let state = Arc::new(NetworkProxyState {
-            server: Mutex::new(server.to_owned()),
-            mode: Mutex::new(ProxyMode::Open),
-            is_over: AtomicBool::new(false),
-            answered: AtomicU64::new(0),
-            connections: Mutex::default(),
-        });
+        let state = Arc::new(NetworkProxyState { server: Mutex::new(server.to_owned()), ..Default::default() });
         let accepting = state.clone();
         std::thread::spawn(move || accepting.accept(&listener));
         Self { address, state }

@@ -32,7 +32,6 @@ impl PulledNumbers {
         if pulled.redelivered { self.redelivered.push(number) } else { self.fresh.push(number) }
     }
 
-    /// Returns the number of messages that arrived.
     pub fn count(&self) -> usize {
         self.fresh.len() + self.redelivered.len()
     }
@@ -122,28 +121,28 @@ pub(super) fn next(puller: &mut dyn Puller, what: &str) -> (u64, u8, Vec<u8>) {
 /// Checks that no message arrives.
 pub(super) fn check_no_message(puller: &mut dyn Puller) {
     for _ in 0..10 {
-        let pulled = puller.pull(8, &mut |pulled| panic!("something came where nothing can be: {pulled:?}"));
+        let pulled = puller.pull(8, &mut |pulled| panic!("a message arrived, and none was pushed: {pulled:?}"));
         assert_eq!(pulled.expect("pulled"), 0);
         puller.wait(1_000_000);
     }
 }
 
 /// Checks that exactly these numbers arrived, each once, in any order.
-pub(super) fn check_each_once(came: &[u64], expected: impl IntoIterator<Item = u64>, what: &str) {
-    check_no_duplicates(came, what);
-    let came: BTreeSet<u64> = came.iter().copied().collect();
+pub(super) fn check_each_once(numbers: &[u64], expected: impl IntoIterator<Item = u64>, what: &str) {
+    check_no_duplicates(numbers, what);
+    let numbers: BTreeSet<u64> = numbers.iter().copied().collect();
     let expected: BTreeSet<u64> = expected.into_iter().collect();
-    let lost: Vec<_> = expected.difference(&came).collect();
-    let wrong: Vec<_> = came.difference(&expected).collect();
-    assert!(lost.is_empty() && wrong.is_empty(), "{what}: lost {lost:?}, and got what is not to come: {wrong:?}");
+    let lost: Vec<_> = expected.difference(&numbers).collect();
+    let wrong: Vec<_> = numbers.difference(&expected).collect();
+    assert!(lost.is_empty() && wrong.is_empty(), "{what}: lost {lost:?}, and got unexpected {wrong:?}");
 }
 
 /// Checks that no number arrived twice.
-pub(super) fn check_no_duplicates(came: &[u64], what: &str) {
-    let mut sorted = came.to_vec();
+pub(super) fn check_no_duplicates(numbers: &[u64], what: &str) {
+    let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
     let twice: Vec<u64> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
-    assert!(twice.is_empty(), "{what}: came more than once: {twice:?}");
+    assert!(twice.is_empty(), "{what}: arrived more than once: {twice:?}");
 }
 
 /// Pulls once; waits a moment if nothing arrived. Returns the number of messages.
@@ -151,8 +150,8 @@ fn pull_once(puller: &mut dyn Puller, taken: &mut PulledNumbers, limit: usize, w
     let before = taken.count();
     let pulled = puller.pull(limit, &mut |pulled| taken.record(pulled));
     let pulled = pulled.unwrap_or_else(|e| panic!("{what}: {e}"));
-    assert_eq!(pulled, taken.count() - before, "{what}: it says how many it handed over");
-    assert!(pulled <= limit, "{what}: {pulled} messages came, where {limit} were asked for");
+    assert_eq!(pulled, taken.count() - before, "{what}: the returned number is that of the messages");
+    assert!(pulled <= limit, "{what}: {pulled} messages arrived, and {limit} were asked for");
     if pulled == 0 {
         puller.wait(PAUSE_NS);
     }

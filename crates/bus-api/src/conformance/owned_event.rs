@@ -60,52 +60,43 @@ impl OwnedEvent {
 
 /// Returns the next event, after waiting up to a minute or two.
 pub fn next_event(subscriber: &mut dyn Subscriber) -> OwnedEvent {
+    next_mapped(subscriber, OwnedEvent::of)
+}
+
+/// Returns bytes and details of the next event, which must be of another program, after waiting as [`next_event`] does.
+pub fn next_foreign(subscriber: &mut dyn Subscriber) -> (Vec<u8>, Option<String>) {
+    next_mapped(subscriber, |event| match event {
+        SubscriptionEvent::Foreign(foreign) => (foreign.bytes.to_vec(), foreign.details.map(str::to_owned)),
+        other => panic!("nothing else is published: {other:?}"),
+    })
+}
+
+fn next_mapped<T>(subscriber: &mut dyn Subscriber, map: impl Fn(SubscriptionEvent<'_>) -> T) -> T {
     let mut next = None;
     for _ in 0..MAX_POLLS {
-        let polled = subscriber.poll(1, &mut |event| next = Some(OwnedEvent::of(event)));
-        polled.expect("the subscription goes on");
+        let polled = subscriber.poll(1, &mut |event| next = Some(map(event)));
+        polled.expect("the subscription continues");
         if let Some(next) = next {
             return next;
         }
         subscriber.wait(1_000_000);
         sleep_ns(1_000_000);
     }
-    panic!("nothing came");
+    panic!("no event arrived");
 }
 
-/// Returns the stamps of the next messages, each with whether it is marked as redelivered, after waiting up to a minute
-/// or two. None is acknowledged.
+/// Pulls messages, and acknowledges none, for up to a minute or two; returns stamps, each with the redelivered mark.
 pub fn pull_stamps(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
-    let mut came = Vec::new();
+    let mut pulled = Vec::new();
     for _ in 0..MAX_POLLS {
-        let missing = count - came.len();
-        let pulled = puller.pull(missing, &mut |pulled| came.push((pulled.message.stamp, pulled.redelivered)));
-        pulled.expect("the puller goes on");
-        if came.len() == count {
-            return came;
+        let missing = count - pulled.len();
+        let result = puller.pull(missing, &mut |next| pulled.push((next.message.stamp, next.redelivered)));
+        result.expect("the puller continues");
+        if pulled.len() == count {
+            return pulled;
         }
         puller.wait(1_000_000);
         sleep_ns(1_000_000);
     }
-    panic!("only {} of {count} messages came: {came:?}", came.len());
-}
-
-/// Returns bytes and details of the next event, which must be of another program, after waiting as [`next_event`] does.
-pub fn next_foreign(subscriber: &mut dyn Subscriber) -> (Vec<u8>, Option<String>) {
-    let mut found = None;
-    for _ in 0..MAX_POLLS {
-        let mut hear = |event: SubscriptionEvent<'_>| match event {
-            SubscriptionEvent::Foreign(foreign) => {
-                found = Some((foreign.bytes.to_vec(), foreign.details.map(str::to_owned)))
-            }
-            other => panic!("nothing else is published: {other:?}"),
-        };
-        subscriber.poll(1, &mut hear).expect("the subscription goes on");
-        if let Some(found) = found {
-            return found;
-        }
-        subscriber.wait(1_000_000);
-        sleep_ns(1_000_000);
-    }
-    panic!("nothing came");
+    panic!("only {} of {count} messages arrived: {pulled:?}", pulled.len());
 }

@@ -64,7 +64,7 @@ fn check_killed_frees_full_topic(fixture: &Fixture<'_>) {
     let full = publish_until_full(&mut *publisher, 0);
     let mut tally = ReceivedTally::from(0, &topic.capabilities());
     receive(&mut *subscriber, &mut tally, "before the kill", |tally| tally.next() == full);
-    assert_eq!(publish_until_full(&mut *publisher, full), full, "the stuck one is still in the way");
+    assert_eq!(publish_until_full(&mut *publisher, full), full, "the child still blocks the publisher");
     child.kill();
     publish(&mut *publisher, full..full + 10);
     receive(&mut *subscriber, &mut tally, "after the kill", |tally| tally.next() == full + 10);
@@ -103,7 +103,7 @@ pub(super) fn sleeper_killed(fixture: &Fixture<'_>) {
 /// Checks that a process starts, publishes and receives, whatever the previous one was doing when it was killed.
 pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
     /// First number of the case's own publisher, which no killed publisher reaches.
-    const OURS: u64 = 1 << 40;
+    const OWN: u64 = 1 << 40;
     let topic = fixture.topic("killed-anywhere");
     let seed = HostClock::get().expect("the host has a clock").ticks();
     println!("seed {seed}");
@@ -114,10 +114,10 @@ pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
         child.kill();
         let mut publisher = topic.publisher();
         let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
-        publish(&mut *publisher, OURS..OURS + 3);
-        for number in OURS..OURS + 3 {
+        publish(&mut *publisher, OWN..OWN + 3);
+        for number in OWN..OWN + 3 {
             // The last messages of the killed publisher may arrive in between, because they used another connection.
-            while next(&mut *subscriber, role.name()).0 != number {}
+            while next(&mut *subscriber, &format!("{role:?}")).0 != number {}
         }
     }
 }

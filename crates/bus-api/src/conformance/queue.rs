@@ -5,38 +5,21 @@ use std::sync::mpsc::sync_channel;
 
 use tickpath_clock::Wait;
 
-use super::fixture::{ConformanceCase, Fixture, GOOD_NAMES, bad_names, check_name_refused, check_unsupported};
+use super::fixture::{ConformanceCase, Fixture, GOOD_NAMES, bad_names, cases, check_name_refused, check_unsupported};
 use super::message::{KIND, TestDeadline};
 use super::numbered_pull::{
     PulledNumbers, check_each_once, check_marked, check_no_message, hold, next, pull, pull_until, push,
 };
-use super::queue_process;
-use super::redelivery;
+use super::queue_process::{killed_anywhere, puller_killed, pusher_killed};
+use super::redelivery::{dead_letters, give_back};
 use super::scratch::{queue_config, surest_delivery};
 use crate::{ConnectError, DeliveryGuarantee, PublishError, Puller};
 
 /// The cases of queues, by name.
-pub const QUEUE_CASES: &[(&str, ConformanceCase)] = &[
-    ("order", order),
-    ("batch", batch),
-    ("shared", shared),
-    ("kept", kept),
-    ("acknowledge", acknowledge),
-    ("at_most_once", at_most_once),
-    ("unsupported", unsupported),
-    ("second_pusher", second_pusher),
-    ("count", count),
-    ("sizes", sizes),
-    ("kinds", kinds),
-    ("names", names),
-    ("waiting", waiting),
-    ("removal", removal),
-    ("give_back", redelivery::give_back),
-    ("dead_letters", redelivery::dead_letters),
-    ("puller_killed", queue_process::puller_killed),
-    ("pusher_killed", queue_process::pusher_killed),
-    ("killed_anywhere", queue_process::killed_anywhere),
-];
+pub const QUEUE_CASES: &[(&str, ConformanceCase)] = cases! {
+    order, batch, shared, kept, acknowledge, at_most_once, unsupported, second_pusher, count, sizes, kinds, names,
+    waiting, removal, give_back, dead_letters, puller_killed, pusher_killed, killed_anywhere,
+};
 
 /// Checks that one puller gets every message once, whole, unmarked, and in the order of pushing where that is promised.
 fn order(fixture: &Fixture<'_>) {
@@ -50,7 +33,7 @@ fn order(fixture: &Fixture<'_>) {
             pull_until(&mut *puller, &mut taken, "order", |taken| taken.count() as u64 >= last);
         }
         check_no_message(&mut *puller);
-        assert!(taken.redelivered.is_empty(), "marked, though nobody else pulls: {:?}", taken.redelivered);
+        assert!(taken.redelivered.is_empty(), "marked, though no other puller exists: {:?}", taken.redelivered);
         check_each_once(&taken.fresh, 0..COUNT, "order");
         let numbered = taken.sequences.len() as u64;
         assert!(numbered == 0 || numbered == COUNT, "{numbered} of {COUNT} messages have sequence numbers");
@@ -78,14 +61,14 @@ fn batch(fixture: &Fixture<'_>) {
     let error = pusher.push_batch(7, KIND, &payloads).expect_err("the message in the middle is too large");
     assert_eq!(error.done, 50, "{error}");
     assert!(matches!(error.error, PublishError::TooLarge { .. }), "{error}");
-    let mut came: Vec<_> = (0..150).map(|_| next(&mut *puller, "batch")).collect();
+    let mut pulled: Vec<_> = (0..150).map(|_| next(&mut *puller, "batch")).collect();
     check_no_message(&mut *puller);
     let mut expected: Vec<_> = short.iter().chain(&short[..50]).map(|sent| (7u64, KIND, sent.clone())).collect();
     if !queue.capabilities().ordered {
-        came.sort_unstable();
+        pulled.sort_unstable();
         expected.sort_unstable();
     }
-    assert!(came == expected, "the batches came with other messages, or in another order");
+    assert!(pulled == expected, "the batches arrived with other messages, or in another order");
 }
 
 /// Checks that pullers share the messages: each goes to one of them, once.
@@ -95,13 +78,13 @@ fn shared(fixture: &Fixture<'_>) {
         let pullers: Vec<_> = (0..3).map(|_| queue.puller(Wait::Block)).collect();
         let mut pusher = queue.pusher();
         let together = &AtomicU64::new(0);
-        let came: Vec<u64> = std::thread::scope(|scope| {
+        let pulled: Vec<u64> = std::thread::scope(|scope| {
             let start = |puller| scope.spawn(move || pull_together(puller, together, COUNT));
             let pulling: Vec<_> = pullers.into_iter().map(start).collect();
             push(&mut *pusher, 0..COUNT);
             pulling.into_iter().flat_map(|thread| thread.join().expect("pulled").all()).collect()
         });
-        check_each_once(&came, 0..COUNT, "shared");
+        check_each_once(&pulled, 0..COUNT, "shared");
     }
 }
 
@@ -120,8 +103,7 @@ fn kept(fixture: &Fixture<'_>) {
     }
 }
 
-/// Checks, at least once, that acknowledged messages are never redelivered, and that those held by a dropped puller
-/// are, marked.
+/// Checks that acknowledged messages are never redelivered, and that those held by a dropped puller are, marked.
 fn acknowledge(fixture: &Fixture<'_>) {
     let Some(queue) = fixture.queue_if_supported("acknowledge", DeliveryGuarantee::AtLeastOnce) else { return };
     let [mut done, mut held, mut rest] = <[PulledNumbers; 3]>::default();
@@ -171,7 +153,7 @@ fn unsupported(fixture: &Fixture<'_>) {
     }
 }
 
-/// Checks that a queue has one pusher where the transport says so, and that the error of the second names the first.
+/// Checks that a queue has one pusher if the transport requires it, and that the error of the second names the first.
 fn second_pusher(fixture: &Fixture<'_>) {
     let queue = fixture.queue("second");
     let mut puller = queue.puller(Wait::Block);
@@ -194,8 +176,7 @@ fn second_pusher(fixture: &Fixture<'_>) {
     check_each_once(&taken.all(), 0..2, "two pushers");
 }
 
-/// Checks that the number of waiting messages is reported where the transport can; a queue that does not exist has
-/// none.
+/// Checks that waiting messages are counted where the transport can; a queue that does not exist has none.
 fn count(fixture: &Fixture<'_>) {
     for queue in fixture.queues("count") {
         queue.wait_for_count(0);
@@ -220,15 +201,15 @@ fn sizes(fixture: &Fixture<'_>) {
     let mut pusher = queue.pusher();
     let error = pusher.push(0, KIND, &vec![0; FAR_TOO_LARGE]).expect_err("far too large");
     let PublishError::TooLarge { bytes: FAR_TOO_LARGE, limit } = error else { panic!("{error}") };
-    let most = queue.capabilities().max_payload;
-    assert!(limit >= most, "{limit} passes, but {most} is promised");
+    let max = queue.capabilities().max_payload;
+    assert!(limit >= max, "{limit} passes, but {max} is promised");
     let larger = pusher.push(0, KIND, &vec![0; limit + 1]).expect_err("one more than the limit");
     assert!(matches!(larger, PublishError::TooLarge { .. }), "{larger}");
-    for bytes in [0, 1, 7, 8, 9, 63, 64, 65, 4096, most - 1, most, limit] {
-        let sent: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+    for bytes in [0, 1, 7, 8, 9, 63, 64, 65, 4096, max - 1, max, limit] {
+        let sent: Vec<u8> = (0..bytes).map(|index| (index % 251) as u8).collect();
         pusher.push(bytes as u64, KIND, &sent).expect("it fits");
         let message = next(&mut *puller, "sizes");
-        assert!(message == (bytes as u64, KIND, sent), "{bytes} bytes came as {} bytes", message.2.len());
+        assert!(message == (bytes as u64, KIND, sent), "{bytes} bytes arrived as {} bytes", message.2.len());
     }
 }
 

@@ -7,8 +7,8 @@ use tickpath_clock::Wait;
 use super::fixture::{Fixture, check_unsupported};
 use super::message::{KIND, TestDeadline, payload};
 use super::numbered_pull::{check_no_message, next, push};
-use super::scratch::ScratchQueue;
-use crate::{DeliveryGuarantee, Puller, ReceiveError, dead_letter_queue};
+use super::scratch::{ScratchQueue, queue_config};
+use crate::{DeliveryGuarantee, PulledMessage, Puller, ReceiveError, dead_letter_queue};
 
 /// A message as it arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +19,7 @@ struct PullRecord {
     tag: u64,
 }
 
-/// Checks that a message that is given back is redelivered, marked, while the others are acknowledged; a message that
-/// the puller does not hold is refused.
+/// Checks that a given back message is redelivered, marked, without the others; that of another puller is refused.
 pub(super) fn give_back(fixture: &Fixture<'_>) {
     let Some(queue) = fixture.queue_if_supported("given_back", DeliveryGuarantee::AtLeastOnce) else { return };
     let capabilities = queue.capabilities();
@@ -33,20 +32,20 @@ pub(super) fn give_back(fixture: &Fixture<'_>) {
         return;
     }
     let counted = |count| capabilities.counts_deliveries.then_some(count);
-    assert!(held.iter().all(|came| !came.redelivered && came.deliveries == counted(1)), "{held:?}");
-    for at in [4, 7] {
-        puller.give_back(held[at].tag).expect("given back");
+    assert!(held.iter().all(|record| !record.redelivered && record.deliveries == counted(1)), "{held:?}");
+    for index in [4, 7] {
+        puller.give_back(held[index].tag).expect("given back");
     }
     let twice = puller.give_back(held[4].tag).expect_err("it is not held any more");
     assert!(matches!(twice, ReceiveError::NotAcknowledged(_)), "{twice}");
     puller.acknowledge().expect("the others are acknowledged");
     let again = pull_unacknowledged(&mut *puller, 2);
-    let mut numbers: Vec<_> = again.iter().map(|came| came.number).collect();
+    let mut numbers: Vec<_> = again.iter().map(|record| record.number).collect();
     numbers.sort_unstable();
     let mut expected = [held[4].number, held[7].number];
     expected.sort_unstable();
     assert_eq!(numbers, expected);
-    assert!(again.iter().all(|came| came.redelivered && came.deliveries == counted(2)), "{again:?}");
+    assert!(again.iter().all(|record| record.redelivered && record.deliveries == counted(2)), "{again:?}");
     let acknowledged = puller.give_back(held[0].tag).expect_err("it is acknowledged");
     assert!(matches!(acknowledged, ReceiveError::NotAcknowledged(_)), "{acknowledged}");
     // Redelivery goes to another puller, too.
@@ -75,7 +74,7 @@ pub(super) fn dead_letters(fixture: &Fixture<'_>) {
     let dead = ScratchQueue {
         connection: (fixture.connect)(),
         name: dead_letter_queue(&queue.name),
-        config: super::scratch::queue_config(DeliveryGuarantee::AtLeastOnce),
+        config: queue_config(DeliveryGuarantee::AtLeastOnce),
     };
     let mut puller = queue.puller(Wait::Block);
     push(&mut *queue.pusher(), 0..3);
@@ -83,10 +82,10 @@ pub(super) fn dead_letters(fixture: &Fixture<'_>) {
     let (mut acknowledged, deadline) = (0, TestDeadline::new());
     // Number 1 is never acknowledged; the others are.
     while acknowledged < 2 || deliveries.len() < LIMIT as usize {
-        for came in pull_once(&mut *puller, 8) {
-            if came.number == 1 {
-                deliveries.push(came.deliveries.expect("they are counted"));
-                puller.give_back(came.tag).expect("given back");
+        for record in pull_once(&mut *puller, 8) {
+            if record.number == 1 {
+                deliveries.push(record.deliveries.expect("they are counted"));
+                puller.give_back(record.tag).expect("given back");
             } else {
                 acknowledged += 1;
             }
@@ -100,7 +99,7 @@ pub(super) fn dead_letters(fixture: &Fixture<'_>) {
     let mut letter = None;
     while letter.is_none() {
         // Some transports move the message only when the next puller would get it.
-        assert_eq!(pull_once(&mut *puller, 8), [], "it comes no more");
+        assert_eq!(pull_once(&mut *puller, 8), [], "it is not redelivered");
         let pulled = buried.pull(1, &mut |pulled| {
             letter = Some((pulled.message.stamp, pulled.message.kind, pulled.message.payload.to_vec()));
         });
@@ -117,24 +116,24 @@ pub(super) fn dead_letters(fixture: &Fixture<'_>) {
 
 /// Pulls exactly this many messages, and acknowledges none.
 fn pull_unacknowledged(puller: &mut dyn Puller, count: usize) -> Vec<PullRecord> {
-    let (mut came, deadline) = (Vec::new(), TestDeadline::new());
-    while came.len() < count {
-        came.extend(pull_once(puller, count - came.len()));
+    let (mut records, deadline) = (Vec::new(), TestDeadline::new());
+    while records.len() < count {
+        records.extend(pull_once(puller, count - records.len()));
         deadline.check("messages to hold");
     }
-    came
+    records
 }
 
 /// Pulls once; waits a moment if nothing arrived.
 fn pull_once(puller: &mut dyn Puller, limit: usize) -> Vec<PullRecord> {
-    let mut came = Vec::new();
+    let mut records = Vec::new();
     let pulled = puller.pull(limit, &mut |pulled| {
-        let crate::PulledMessage { message, redelivered, deliveries, tag } = pulled;
+        let PulledMessage { message, redelivered, deliveries, tag } = pulled;
         assert_eq!(message.payload, payload(message.stamp), "message {} is torn", message.stamp);
-        came.push(PullRecord { number: message.stamp, redelivered, deliveries, tag });
+        records.push(PullRecord { number: message.stamp, redelivered, deliveries, tag });
     });
     if pulled.expect("pulled") == 0 {
         puller.wait(10_000_000);
     }
-    came
+    records
 }

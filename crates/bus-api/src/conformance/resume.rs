@@ -10,13 +10,12 @@ use crate::{
     Gap, MessageId, Policy, Publisher, ResumeToken, StartPosition, Subscriber, SubscriptionEvent, TopicConfig,
 };
 
-/// Checks that a subscriber that starts after a token gets exactly the messages behind it, wherever the token was
-/// taken.
+/// Checks that a subscriber that starts after a token gets exactly the messages behind it, wherever it was taken.
 pub(super) fn resume(fixture: &Fixture<'_>) {
     let topic = fixture.topic("resume");
     if !topic.capabilities().history {
         let alone = topic.subscriber(StartPosition::Now, Wait::Yield);
-        assert_eq!(alone.resume_token(), None, "there is no history to go on in");
+        assert_eq!(alone.resume_token(), None, "there is no history to resume in");
         return;
     }
     let mut publisher = topic.publisher();
@@ -25,8 +24,8 @@ pub(super) fn resume(fixture: &Fixture<'_>) {
     let (mut tokens, mut count) = (Vec::new(), 0);
     while count < 60 {
         tokens.push((token(&*first), count));
-        let came = collect(&mut *first, 7);
-        assert_eq!(came, numbers(count..count + 7));
+        let events = collect(&mut *first, 7);
+        assert_eq!(events, numbers(count..count + 7));
         count += 7;
     }
     drop(first);
@@ -35,8 +34,8 @@ pub(super) fn resume(fixture: &Fixture<'_>) {
         // Parses the token again, as if read from a file.
         let token: ResumeToken = token.to_string().parse().expect("a token is read as it was written");
         let mut second = topic.subscriber(StartPosition::After(token), Wait::Yield);
-        let come = collect(&mut *second, 120 - count as usize);
-        assert_eq!(come, numbers(count..120), "behind {token}");
+        let events = collect(&mut *second, 120 - count as usize);
+        assert_eq!(events, numbers(count..120), "behind {token}");
         check_no_event(&mut *second);
         let at_end = self::token(&*second);
         drop(second);
@@ -44,9 +43,9 @@ pub(super) fn resume(fixture: &Fixture<'_>) {
         check_no_event(&mut *third);
     }
     let mut now = topic.subscriber(StartPosition::Now, Wait::Yield);
-    let here = token(&*now);
+    let now_token = token(&*now);
     publish(&mut *publisher, 120..130);
-    let mut behind = topic.subscriber(StartPosition::After(here), Wait::Yield);
+    let mut behind = topic.subscriber(StartPosition::After(now_token), Wait::Yield);
     assert_eq!(collect(&mut *now, 10), numbers(120..130));
     assert_eq!(collect(&mut *behind, 10), numbers(120..130));
 }
@@ -66,9 +65,9 @@ pub(super) fn resume_anew(fixture: &Fixture<'_>) {
     topic.connection.remove_topic(&topic.name).expect("removed");
     publish(&mut *topic.publisher(), 100..110);
     let mut second = topic.subscriber(StartPosition::After(token), Wait::Yield);
-    let came = collect(&mut *second, 11);
-    assert_eq!(came[0], OwnedEvent::Gap(Gap::Reconnected), "{came:?}");
-    assert_eq!(came[1..], numbers(100..110));
+    let events = collect(&mut *second, 11);
+    assert_eq!(events[0], OwnedEvent::Gap(Gap::Reconnected), "{events:?}");
+    assert_eq!(events[1..], numbers(100..110));
     check_no_event(&mut *second);
 }
 
@@ -94,7 +93,7 @@ pub(super) fn resume_behind(fixture: &Fixture<'_>) {
         match &collect(&mut *second, 1)[0] {
             OwnedEvent::Gap(Gap::Missed(missed)) => next += missed,
             OwnedEvent::Message { stamp, .. } => {
-                assert_eq!(*stamp, next, "a message that is missing was not told");
+                assert_eq!(*stamp, next, "a missing message was not reported");
                 next += 1;
             }
             other => panic!("{other:?}"),
@@ -104,28 +103,27 @@ pub(super) fn resume_behind(fixture: &Fixture<'_>) {
     assert_eq!(next, COUNT);
 }
 
-/// Checks that a carried message keeps its origin on a broker, so that duplicates are dropped and its publisher's gaps
-/// reported. A published loss arrives as a loss on every transport.
+/// Checks that a carried message keeps its id, duplicates are dropped, and gaps and published losses arrive.
 pub(super) fn carried(fixture: &Fixture<'_>) {
     let topic = fixture.topic("carried");
     let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     let mut publisher = topic.publisher();
-    let at = |number| MessageId { clock: 1, publisher: 2, sequence: number };
+    let id = |number| MessageId { clock: 1, publisher: 2, sequence: number };
     for number in [5, 6, 6, 5, 7] {
-        publisher.publish_with_id(at(number), number, KIND, &payload(number)).expect("carried");
+        publisher.publish_with_id(id(number), number, KIND, &payload(number)).expect("carried");
     }
     let is_kept = is_id_kept(&topic, &mut *subscriber, &mut *publisher);
     if is_kept {
-        publisher.publish_with_id(at(10), 10, KIND, &payload(10)).expect("carried");
+        publisher.publish_with_id(id(10), 10, KIND, &payload(10)).expect("carried");
         assert_eq!(collect(&mut *subscriber, 2), [vec![OwnedEvent::Gap(Gap::Missed(2))], numbers(10..11)].concat());
         // Some servers drop duplicates themselves.
-        assert!(matches!(subscriber.duplicates(), Some(0 | 2)), "{:?} came again", subscriber.duplicates());
+        assert!(matches!(subscriber.duplicates(), Some(0 | 2)), "{:?} duplicates", subscriber.duplicates());
         assert_eq!(subscriber.out_of_order(), Some(0));
         for number in [9, 9, 11] {
-            publisher.publish_with_id(at(number), number, KIND, &payload(number)).expect("carried");
+            publisher.publish_with_id(id(number), number, KIND, &payload(number)).expect("carried");
         }
-        assert_eq!(collect(&mut *subscriber, 1), numbers(11..12), "what was told as missed comes no more");
-        assert!(matches!(subscriber.duplicates(), Some(0 | 3)), "{:?} came again", subscriber.duplicates());
+        assert_eq!(collect(&mut *subscriber, 1), numbers(11..12), "a message reported as missed is not delivered");
+        assert!(matches!(subscriber.duplicates(), Some(0 | 3)), "{:?} duplicates", subscriber.duplicates());
         assert_eq!(subscriber.out_of_order(), Some(1));
     }
     for gap in [Gap::Missed(3), Gap::Reconnected] {
@@ -134,7 +132,7 @@ pub(super) fn carried(fixture: &Fixture<'_>) {
     }
     if is_kept {
         // The missing numbers are part of the loss that was reported.
-        publisher.publish_with_id(at(14), 14, KIND, &payload(14)).expect("carried");
+        publisher.publish_with_id(id(14), 14, KIND, &payload(14)).expect("carried");
         assert_eq!(collect(&mut *subscriber, 1), numbers(14..15));
     }
     publish(&mut *publisher, 20..22);
@@ -142,22 +140,21 @@ pub(super) fn carried(fixture: &Fixture<'_>) {
     check_no_event(&mut *subscriber);
 }
 
-/// Takes the messages carried as 5, 6, 6, 5, 7 and one of the publisher's own; returns true if the duplicates did not
-/// arrive.
+/// Takes the messages carried as 5, 6, 6, 5, 7 and one own message; returns true if no duplicate arrived.
 fn is_id_kept(topic: &ScratchTopic, subscriber: &mut dyn Subscriber, publisher: &mut dyn Publisher) -> bool {
     publish(publisher, 8..9);
-    let came = collect(subscriber, 4);
-    if came == [numbers(5..8), numbers(8..9)].concat() {
+    let events = collect(subscriber, 4);
+    if events == [numbers(5..8), numbers(8..9)].concat() {
         return true;
     }
-    assert!(topic.capabilities().single_publisher, "a broker's messages keep their origin: {came:?}");
-    assert_eq!(came, [5, 6, 6, 5].map(|number| numbers(number..number + 1)).concat());
+    assert!(topic.capabilities().single_publisher, "a broker's messages keep their origin: {events:?}");
+    assert_eq!(events, [5, 6, 6, 5].map(|number| numbers(number..number + 1)).concat());
     assert_eq!(collect(subscriber, 2), numbers(7..9));
     false
 }
 
 fn token(subscriber: &dyn Subscriber) -> ResumeToken {
-    subscriber.resume_token().expect("there is history, and something is known of the topic")
+    subscriber.resume_token().expect("there is history, and the topic is known")
 }
 
 fn numbers(numbers: std::ops::Range<u64>) -> Vec<OwnedEvent> {
@@ -180,7 +177,7 @@ fn collect(subscriber: &mut dyn Subscriber, count: usize) -> Vec<OwnedEvent> {
         if polled.expect("polled") == 0 {
             subscriber.wait(1_000_000);
         }
-        assert!(!deadline.is_over(), "only {} of {count} events came", events.len());
+        assert!(!deadline.is_over(), "only {} of {count} events arrived", events.len());
     }
     events
 }

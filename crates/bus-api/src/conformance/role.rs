@@ -22,37 +22,12 @@ pub enum ChildRole {
 }
 
 impl ChildRole {
-    /// All roles.
-    pub const ALL: [Self; 8] = [
-        Self::Publisher,
-        Self::Subscriber,
-        Self::NonPoller,
-        Self::Sleeper,
-        Self::Pusher,
-        Self::Puller,
-        Self::Holder,
-        Self::AtMostOnceHolder,
-    ];
-
     /// Roles that publish or subscribe.
     pub(super) const OF_TOPICS: [Self; 4] = [Self::Publisher, Self::Subscriber, Self::NonPoller, Self::Sleeper];
+    const OF_QUEUES: [Self; 4] = [Self::Pusher, Self::Puller, Self::Holder, Self::AtMostOnceHolder];
 
-    /// Returns the role as one word for the environment of a child.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Publisher => "publisher",
-            Self::Subscriber => "subscriber",
-            Self::NonPoller => "stuck",
-            Self::Sleeper => "sleeper",
-            Self::Pusher => "pusher",
-            Self::Puller => "puller",
-            Self::Holder => "holder",
-            Self::AtMostOnceHolder => "taker",
-        }
-    }
-
-    /// Returns the role of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
+    /// Returns the role whose variant has this name.
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::OF_TOPICS.into_iter().chain(Self::OF_QUEUES).find(|role| format!("{role:?}") == name)
     }
 }

@@ -153,8 +153,7 @@ pub(super) fn queue_config(delivery: DeliveryGuarantee) -> QueueConfig {
     QueueConfig { silence_ns: 60_000_000_000, ..QueueConfig::new(delivery) }
 }
 
-/// Returns the configuration of queues whose pullers are killed: 5 s of silence, for transports that detect a death by
-/// it.
+/// Returns the configuration of queues whose pullers are killed: 5 s of silence, where it shows a death.
 pub(super) fn short_silence_config(delivery: DeliveryGuarantee) -> QueueConfig {
     QueueConfig { silence_ns: 5_000_000_000, ..QueueConfig::new(delivery) }
 }

@@ -4,46 +4,22 @@ use std::sync::mpsc::sync_channel;
 
 use tickpath_clock::Wait;
 
-use super::fixture::{ConformanceCase, Fixture, GOOD_NAMES, bad_names, check_name_refused, check_unsupported};
+use super::fixture::{ConformanceCase, Fixture, GOOD_NAMES, bad_names, cases, check_name_refused, check_unsupported};
 use super::lending::lending;
 use super::message::{
     KIND, LAST, ReceivedTally, TestDeadline, check_no_event, next, payload, publish, publish_until_full, receive,
 };
-use super::process;
-use super::resume;
+use super::process::{killed_anywhere, publisher_killed, sleeper_killed, subscriber_killed};
+use super::resume::{carried, resume, resume_anew, resume_behind};
 use super::scratch::default_topic_config;
 use crate::{Capabilities, ConnectError, Gap, Policy, PublishError, PublisherState, StartPosition, SubscriptionEvent};
 
 /// The cases of topics, by name.
-pub const CASES: &[(&str, ConformanceCase)] = &[
-    ("order", order),
-    ("batch", batch),
-    ("whole_batches", whole_batches),
-    ("concurrent", concurrent),
-    ("slow_subscriber", slow_subscriber),
-    ("fan_out", fan_out),
-    ("late_join", late_join),
-    ("gone", gone),
-    ("start_order", start_order),
-    ("no_publisher", no_publisher),
-    ("second_publisher", second_publisher),
-    ("policy_fail", policy_fail),
-    ("policy_keep", policy_keep),
-    ("lending", lending),
-    ("sizes", sizes),
-    ("kinds", kinds),
-    ("names", names),
-    ("waiting", waiting),
-    ("removal", removal),
-    ("resume", resume::resume),
-    ("resume_anew", resume::resume_anew),
-    ("resume_behind", resume::resume_behind),
-    ("carried", resume::carried),
-    ("publisher_killed", process::publisher_killed),
-    ("subscriber_killed", process::subscriber_killed),
-    ("sleeper_killed", process::sleeper_killed),
-    ("killed_anywhere", process::killed_anywhere),
-];
+pub const CASES: &[(&str, ConformanceCase)] = cases! {
+    order, batch, whole_batches, concurrent, slow_subscriber, fan_out, late_join, gone, start_order, no_publisher,
+    second_publisher, policy_fail, policy_keep, lending, sizes, kinds, names, waiting, removal, resume, resume_anew,
+    resume_behind, carried, publisher_killed, subscriber_killed, sleeper_killed, killed_anywhere,
+};
 
 /// Checks that a subscriber that keeps up gets every message once, whole, in the order of publishing.
 fn order(fixture: &Fixture<'_>) {
@@ -194,8 +170,7 @@ fn late_join(fixture: &Fixture<'_>) {
         assert_eq!((tally.received, tally.missed), (110 - first, 0), "{start:?}");
     }
     if capabilities.history && capabilities.sequences {
-        let future =
-            open(StartPosition::Sequence(1_000_000)).err().expect("what is not written yet cannot be subscribed to");
+        let future = open(StartPosition::Sequence(1_000_000)).err().expect("a future number is refused");
         assert!(future.to_string().contains("1000000"), "{future}");
     }
 }
@@ -214,7 +189,7 @@ fn gone(fixture: &Fixture<'_>) {
     loop {
         let mut subscriber = topic.subscriber(StartPosition::Sequence(0), Wait::Yield);
         let mut tally = ReceivedTally::from(0, &capabilities);
-        receive(&mut *subscriber, &mut tally, "from what is gone", |tally| tally.next() == COUNT);
+        receive(&mut *subscriber, &mut tally, "from an overwritten number", |tally| tally.next() == COUNT);
         assert_eq!(tally.received + tally.missed, COUNT, "{tally:?}");
         // Some servers remove old messages only later.
         if tally.missed > 0 {
@@ -224,12 +199,10 @@ fn gone(fixture: &Fixture<'_>) {
     }
 }
 
-/// Checks that a subscriber that starts first gets everything from the first message on, and sees the publisher start
-/// and stop.
+/// Checks that a subscriber that starts first gets everything, and sees the publisher start and stop.
 fn start_order(fixture: &Fixture<'_>) {
     let topic = fixture.topic("start");
     let capabilities = topic.capabilities();
-    let here = PublisherState::Alive(std::process::id());
     let state = |known| if capabilities.publisher_liveness { known } else { PublisherState::Unknown };
     let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     check_no_event(&mut *subscriber);
@@ -238,7 +211,7 @@ fn start_order(fixture: &Fixture<'_>) {
     publish(&mut *publisher, 0..10);
     let mut tally = ReceivedTally::from(0, &capabilities);
     receive(&mut *subscriber, &mut tally, "the first messages", |tally| tally.next() == 10);
-    assert_eq!(subscriber.publisher_state(), state(here));
+    assert_eq!(subscriber.publisher_state(), state(PublisherState::Alive(std::process::id())));
     drop(publisher);
     assert_eq!(subscriber.publisher_state(), state(PublisherState::Absent));
     let mut publisher = topic.publisher();
@@ -247,10 +220,9 @@ fn start_order(fixture: &Fixture<'_>) {
     assert_eq!((tally.received, tally.missed), (20, 0));
 }
 
-/// Checks that a topic without a publisher is no error, that its publisher is reported as absent, and that waiting for
-/// it ends.
+/// Checks that a topic without a publisher is no error, reports its publisher as absent, and can be waited for.
 fn no_publisher(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("nobody");
+    let topic = fixture.topic("no-publisher");
     for wait in [Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive] {
         let mut subscriber = topic.subscriber(StartPosition::Now, wait);
         check_no_event(&mut *subscriber);
@@ -259,7 +231,7 @@ fn no_publisher(fixture: &Fixture<'_>) {
     }
 }
 
-/// Checks that a topic has one publisher where the transport says so, and that the error of the second names the first.
+/// Checks that a topic has one publisher if the transport requires it; the error of the second names the first.
 fn second_publisher(fixture: &Fixture<'_>) {
     let topic = fixture.topic("second");
     let mut first = topic.publisher();
@@ -281,12 +253,11 @@ fn second_publisher(fixture: &Fixture<'_>) {
     receive(&mut *subscriber, &mut tally, "the second publisher", |tally| tally.next() == 2);
 }
 
-/// Checks that under the policy `fail` the publisher gets an error if there is no subscriber or the topic is full, and
-/// that nothing is lost.
+/// Checks that the policy `fail` refuses messages without a subscriber or in a full topic, and loses nothing.
 fn policy_fail(fixture: &Fixture<'_>) {
     let topic = fixture.topic("fail");
     let Some(mut publisher) = topic.publisher_if_supported(Policy::Fail) else { return };
-    let alone = publisher.publish(0, KIND, &payload(0)).expect_err("nobody is subscribed");
+    let alone = publisher.publish(0, KIND, &payload(0)).expect_err("there is no subscriber");
     assert!(matches!(alone, PublishError::NoSubscriber), "{alone}");
     let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
     let mut tally = ReceivedTally::from(0, &topic.capabilities());
@@ -315,11 +286,11 @@ fn policy_keep(fixture: &Fixture<'_>) {
     drop(publisher);
     publish(&mut *topic.publisher_by(Policy::Keep), COUNT / 2..COUNT);
     let capabilities = topic.capabilities();
-    assert!(capabilities.history, "what is kept can be read from its start");
+    assert!(capabilities.history, "a kept topic can be read from its start");
     for (start, first) in starts(&capabilities, COUNT / 2 + 1) {
         let mut tally = ReceivedTally::from(first, &capabilities);
         let mut subscriber = topic.subscriber(start, Wait::Yield);
-        receive(&mut *subscriber, &mut tally, "what was kept", |tally| tally.next() == COUNT);
+        receive(&mut *subscriber, &mut tally, "kept messages", |tally| tally.next() == COUNT);
         assert_eq!((tally.received, tally.missed), (COUNT - first, 0), "{start:?}");
     }
 }
@@ -332,15 +303,15 @@ fn sizes(fixture: &Fixture<'_>) {
     let mut publisher = topic.publisher();
     let error = publisher.publish(0, KIND, &vec![0; FAR_TOO_LARGE]).expect_err("far too large");
     let PublishError::TooLarge { bytes: FAR_TOO_LARGE, limit } = error else { panic!("{error}") };
-    let most = topic.capabilities().max_payload;
-    assert!(limit >= most, "{limit} passes, but {most} is promised");
+    let max = topic.capabilities().max_payload;
+    assert!(limit >= max, "{limit} passes, but {max} is promised");
     let larger = publisher.publish(0, KIND, &vec![0; limit + 1]).expect_err("one more than the limit");
     assert!(matches!(larger, PublishError::TooLarge { .. }), "{larger}");
-    for bytes in [0, 1, 7, 8, 9, 63, 64, 65, 4096, most - 1, most, limit] {
-        let sent: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+    for bytes in [0, 1, 7, 8, 9, 63, 64, 65, 4096, max - 1, max, limit] {
+        let sent: Vec<u8> = (0..bytes).map(|index| (index % 251) as u8).collect();
         publisher.publish(bytes as u64, KIND, &sent).expect("it fits");
         let message = next(&mut *subscriber, "sizes");
-        assert!(message == (bytes as u64, KIND, sent), "{bytes} bytes came as {} bytes", message.2.len());
+        assert!(message == (bytes as u64, KIND, sent), "{bytes} bytes arrived as {} bytes", message.2.len());
     }
 }
 
@@ -411,7 +382,7 @@ fn waiting(fixture: &Fixture<'_>) {
 /// Checks that a topic can be removed, also twice or if it never existed, and that its name is free then.
 fn removal(fixture: &Fixture<'_>) {
     let topic = fixture.topic("removal");
-    topic.connection.remove_topic(&topic.name).expect("what is not there is no error");
+    topic.connection.remove_topic(&topic.name).expect("a missing topic is no error");
     for _ in 0..2 {
         let mut publisher = topic.publisher();
         let mut subscriber = topic.subscriber(StartPosition::Now, Wait::Yield);
@@ -424,8 +395,7 @@ fn removal(fixture: &Fixture<'_>) {
     topic.connection.remove_topic(&topic.name).expect("it is gone");
 }
 
-/// Returns the past positions at which a subscription can start, each with its first number; `middle` is a number in
-/// between.
+/// Returns the past positions at which a subscription can start, each with its first number; `middle` is one of them.
 fn starts(capabilities: &Capabilities, middle: u64) -> Vec<(StartPosition, u64)> {
     let all = [(StartPosition::Oldest, 0), (StartPosition::Sequence(0), 0), (StartPosition::Sequence(middle), middle)];
     let possible = match (capabilities.history, capabilities.sequences) {

@@ -28,7 +28,7 @@ fn another_format_version_is_refused() {
 
 /// A disk that lost the end of a topic or was restored from a backup, and a publisher that reuses the sequence numbers.
 #[test]
-fn numbers_that_are_used_again_are_seen_behind_a_token() {
+fn a_subscriber_detects_reused_sequence_numbers_after_a_token() {
     let place = TopicFolder::empty();
     let config = TopicConfig::new(Policy::Keep);
     let publish = |stamps: std::ops::Range<u64>| {
@@ -70,7 +70,7 @@ fn numbers_that_are_used_again_are_seen_behind_a_token() {
 
 /// A disk that lost the end of a topic, and a host whose clock was set back before its restart.
 #[test]
-fn what_is_new_is_known_by_a_clock_that_was_set_back() {
+fn new_messages_are_found_after_a_clock_was_set_back() {
     let place = TopicFolder::empty();
     let clock = HostClock::get().expect("the host has a clock");
     let mut set_back = *clock.calibration();
@@ -102,7 +102,7 @@ fn what_is_new_is_known_by_a_clock_that_was_set_back() {
 
 /// A subscriber that carries messages on has a token to save before the first message arrives.
 #[test]
-fn who_carries_on_knows_what_lies_before() {
+fn a_bridge_has_a_token_before_the_first_message_arrives() {
     let place = TopicFolder::empty();
     let mut publisher = place.bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).expect("nobody else publishes");
     let clock = HostClock::get().expect("the host has a clock");
@@ -145,7 +145,7 @@ fn numbers(subscriber: &mut dyn Subscriber, count: usize) -> Vec<u64> {
 
 /// Publishers and subscribers that spend idle time on warm-up: no message appears, no file is added, none is lost.
 #[test]
-fn what_is_rehearsed_is_nobodys() {
+fn a_warm_up_leaves_no_message_and_no_file() {
     for policy in Policy::ALL {
         let place = TopicFolder::empty();
         let mut publisher = place.bus.publisher(TOPIC, &TopicConfig::new(policy)).expect("the topic is new");
@@ -174,7 +174,7 @@ fn what_is_rehearsed_is_nobodys() {
 
 /// A gap is no message when messages are lent; a subscriber that carries messages on gets copies, each with its origin.
 #[test]
-fn a_loss_is_told_to_who_is_lent_messages() {
+fn a_subscriber_that_is_lent_messages_gets_gaps() {
     let place = TopicFolder::empty();
     let mut publisher = place.bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).expect("the topic is new");
     let mut subscriber = place.bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Yield).expect("the topic is there");
@@ -189,7 +189,7 @@ fn a_loss_is_told_to_who_is_lent_messages() {
 }
 
 #[test]
-fn what_is_no_log_is_refused() {
+fn a_file_that_is_no_log_is_refused() {
     for bytes in [&b""[..], b"TICKLOG", &[0; 8192], b"a text file that lies where a log should lie\n"] {
         let place = TopicFolder::with_a_topic();
         fs::write(place.file("data"), bytes).unwrap();
@@ -235,7 +235,7 @@ fn another_geometry_is_refused() {
 }
 
 #[test]
-fn files_are_for_their_owner_unless_told_otherwise() {
+fn files_are_private_unless_the_mode_shares_them() {
     for mode in [0o600, 0o640] {
         let place = TopicFolder::empty();
         let config = TopicConfig { mode, ..TopicConfig::new(Policy::Overwrite) };
@@ -249,7 +249,7 @@ fn files_are_for_their_owner_unless_told_otherwise() {
 }
 
 #[test]
-fn no_permission_is_said_so() {
+fn a_topic_without_permission_is_refused() {
     let place = TopicFolder::with_a_topic();
     let data = place.file("data");
     fs::set_permissions(&data, Permissions::from_mode(0o000)).unwrap();
@@ -277,7 +277,7 @@ fn a_folder_that_cannot_be_made_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_second_writer_is_told_the_process_of_the_first() {
+fn the_error_of_a_second_writer_names_the_first_process() {
     let place = TopicFolder::empty();
     let mut child = spawn(ChildRole::Publisher, &place.url, TOPIC);
     let mut subscriber = place.subscriber().unwrap_or_else(|e| panic!("{e}"));
@@ -295,7 +295,7 @@ fn a_second_writer_is_told_the_process_of_the_first() {
 }
 
 #[test]
-fn what_a_killed_publisher_had_published_stays_and_its_files_do_not_multiply() {
+fn messages_of_a_killed_publisher_stay_in_the_same_files() {
     let seed = HostClock::get().unwrap().ticks();
     println!("seed {seed}");
     let place = TopicFolder::empty();
@@ -330,7 +330,7 @@ fn a_topic_lies_where_its_url_says() {
 }
 
 #[test]
-fn what_lies_in_a_folder_is_known_and_what_does_not_yet() {
+fn existing_and_absent_logs_of_a_folder_are_listed() {
     let place = TopicFolder::empty();
     let folder = tickpath_log::LogPath::folder(place.dir.path());
     assert!(list_logs(&folder).is_empty());

@@ -30,7 +30,7 @@ fn a_queue_lies_where_its_url_says() {
 }
 
 #[test]
-fn the_longest_name_is_what_the_refusal_says() {
+fn the_refusal_of_a_name_states_the_max_length() {
     let bus = LogBus::connect("shm://").unwrap();
     let refused = bus.queue_path(&"q".repeat(123)).expect_err("refused").to_string();
     assert!(refused.contains("is no queue name; use 1 to 122 letters"), "{refused}");
@@ -38,7 +38,7 @@ fn the_longest_name_is_what_the_refusal_says() {
 }
 
 #[test]
-fn no_topic_is_called_like_a_queue() {
+fn a_topic_with_the_name_of_a_queue_log_is_refused() {
     let place = QueueFolder::new();
     let refusals = [
         place.bus.publisher("orders.queue", &TopicConfig::new(Policy::Fail)).err(),
@@ -53,7 +53,7 @@ fn no_topic_is_called_like_a_queue() {
 }
 
 #[test]
-fn a_topic_and_a_queue_of_one_name_do_not_meet() {
+fn a_topic_and_a_queue_of_one_name_are_separate() {
     let place = QueueFolder::new();
     let mut pusher = place.pusher();
     let mut publisher = place.bus.publisher("orders", &TopicConfig::new(Policy::Overwrite)).unwrap();
@@ -84,7 +84,7 @@ fn a_topic_and_a_queue_of_one_name_do_not_meet() {
 
 /// With and without a puller, messages stay until they are acknowledged, and a full queue refuses further ones.
 #[test]
-fn a_full_queue_is_told_and_loses_nothing() {
+fn a_push_to_a_full_queue_fails_and_loses_nothing() {
     let place = QueueFolder::new();
     let mut pusher = place.pusher();
     let mut puller = None;

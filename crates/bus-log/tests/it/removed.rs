@@ -76,7 +76,7 @@ fn nothing_is_lost(policy: Policy, what: &str, remove: Remove, wait: Wait) {
 }
 
 #[test]
-fn a_publisher_whose_topic_another_has_made_anew_is_refused_in_words() {
+fn a_publisher_is_refused_when_another_recreated_its_topic() {
     let scene = Scene::new();
     let mut first = scene.publisher(Policy::Overwrite);
     let mut sent = PublishedCount::default();
@@ -102,7 +102,7 @@ fn a_publisher_whose_topic_another_has_made_anew_is_refused_in_words() {
 }
 
 #[test]
-fn a_subscriber_whose_topic_is_gone_says_so_and_goes_on_in_the_next_one() {
+fn a_subscriber_reports_a_removed_topic_and_continues_in_the_next() {
     for wait in [Wait::Block, Wait::Busy] {
         let scene = Scene::new();
         let mut publisher = scene.publisher(Policy::Overwrite);
@@ -130,7 +130,7 @@ fn a_subscriber_whose_topic_is_gone_says_so_and_goes_on_in_the_next_one() {
 }
 
 #[test]
-fn a_queue_goes_on_when_its_files_are_gone() {
+fn a_queue_continues_after_its_files_were_removed() {
     let scene = Scene::new();
     let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     let mut pusher = scene.bus.pusher(TOPIC, &config).expect("it is ours");
@@ -162,7 +162,7 @@ fn a_queue_goes_on_when_its_files_are_gone() {
 
 /// Messages in unlinked files can never be pulled: the pusher reports their number instead of forgetting them.
 #[test]
-fn a_queue_whose_messages_nobody_can_pull_any_more_is_refused_in_words() {
+fn a_push_is_refused_while_removed_files_hold_messages() {
     let scene = Scene::new();
     let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     let mut pusher = scene.bus.pusher(TOPIC, &config).expect("it is ours");
@@ -187,7 +187,7 @@ fn a_queue_whose_messages_nobody_can_pull_any_more_is_refused_in_words() {
 
 /// A puller moves to the new queue once it has acknowledged the messages that it holds of the old queue.
 #[test]
-fn what_a_puller_holds_is_finished_in_the_queue_that_it_came_from() {
+fn held_messages_are_acknowledged_in_their_own_queue() {
     let scene = Scene::new();
     let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     let mut pusher = scene.bus.pusher(TOPIC, &config).expect("it is ours");
@@ -221,7 +221,7 @@ fn what_a_puller_holds_is_finished_in_the_queue_that_it_came_from() {
 
 /// A publisher that was fast and then publishes rarely notices the removal of its files with one of the next messages.
 #[test]
-fn who_publishes_rarely_looks_with_each_message() {
+fn a_rare_publisher_checks_its_name_with_each_message() {
     let scene = Scene::new();
     let clock = HostClock::get().expect("the host has a clock");
     let mut publisher = scene.publisher(Policy::Overwrite);
@@ -243,7 +243,7 @@ fn who_publishes_rarely_looks_with_each_message() {
 
 /// A subscriber waiting for a removed topic that is recreated with the next sequence number has missed nothing.
 #[test]
-fn who_subscribes_while_the_files_are_gone_has_missed_nothing() {
+fn a_subscriber_of_removed_files_misses_nothing() {
     let scene = Scene::new();
     let mut publisher = scene.publisher(Policy::Overwrite);
     let mut sent = PublishedCount::default();

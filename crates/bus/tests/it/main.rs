@@ -33,7 +33,7 @@ fn open(url: &str) -> Box<dyn Connection> {
 }
 
 #[test]
-fn a_url_that_names_none_is_refused_with_what_to_write_instead() {
+fn a_url_without_a_transport_is_refused_with_a_suggestion() {
     for (url, words) in [
         ("", "names no transport; use shm://, shm://PREFIX, file:///FOLDER, redis://HOST:PORT[?streams], nats://"),
         ("ticks", "'ticks' names no transport"),
@@ -93,7 +93,7 @@ fn a_server_is_found_by_its_url() {
 }
 
 #[test]
-fn each_transport_tells_what_it_is() {
+fn each_transport_describes_itself() {
     assert_eq!(server_prefixes(), "redis://, nats://, amqp:// or kafka://");
     for one in TRANSPORTS {
         for scheme in one.schemes {

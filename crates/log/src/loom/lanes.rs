@@ -1,6 +1,5 @@
-//! Models of the lanes between two processes: a ring that fills and wraps around, with a sleeper on either side. The
-//! ringing is the code of `lane_stream.rs`, over a bell instead of a socket. At most four preemptions, unless
-//! `LOOM_MAX_PREEMPTIONS` says otherwise.
+//! Models of the lanes between two processes: a ring that fills and wraps around, with a sleeper on either side, rung
+//! by `lane_stream.rs` over a bell. At most four preemptions, unless `LOOM_MAX_PREEMPTIONS` is set.
 
 use std::io::{self, Read, Write};
 
@@ -15,8 +14,7 @@ use crate::region::Region;
 /// Records that fill the ring: one of its four lines stays free.
 const FULL: u64 = 3;
 
-/// Sends a line and a half, around the ring's end, to a receiver: the ring is full, or has room; its records are lines,
-/// or a line and a half, too.
+/// Sends a line and a half, around the ring's end, into a full ring, one with room, and one of longer records.
 #[test]
 fn a_lane_delivers_all_bytes_in_order() {
     for (lengths, received_before) in [(&[16, 16, 16][..], 0), (&[16, 16, 16], 2), (&[96, 16], 0)] {
@@ -110,16 +108,16 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
 
 /// Builds the two ends of two lanes.
 fn lanes() -> (LanePair, LanePair) {
-    let (here, there) = (Region::without_races(BYTES), Region::without_races(BYTES));
-    (LanePair::new(here.clone(), there.clone()), LanePair::new(there, here))
+    let (first, second) = (Region::without_races(BYTES), Region::without_races(BYTES));
+    (LanePair::new(first.clone(), second.clone()), LanePair::new(second, first))
 }
 
 /// Builds the two ends of two lanes, with a bell at each.
 fn sides() -> (LaneStream<BellSocket>, LaneStream<BellSocket>) {
     let (sender, receiver) = lanes();
-    let (here, there) = (Arc::new(RingCount::default()), Arc::new(RingCount::default()));
-    let socket = BellSocket { ours: here.clone(), theirs: there.clone() };
-    (LaneStream::new(socket, sender), LaneStream::new(BellSocket { ours: there, theirs: here }, receiver))
+    let (first, second) = (Arc::new(RingCount::default()), Arc::new(RingCount::default()));
+    let socket = BellSocket { own: first.clone(), peer: second.clone() };
+    (LaneStream::new(socket, sender), LaneStream::new(BellSocket { own: second, peer: first }, receiver))
 }
 
 fn receive(receiver: &mut LanePair, received: &mut Vec<u8>) {
@@ -166,7 +164,7 @@ fn send_all(sender: &mut LaneStream<BellSocket>, mut rest: &[u8]) {
 
 fn sleep(side: &mut LaneStream<BellSocket>) {
     if side.announce_sleep() {
-        side.socket().ours.wait();
+        side.socket().own.wait();
     }
     side.withdraw_sleep();
     side.mark_socket_readable();
@@ -174,8 +172,8 @@ fn sleep(side: &mut LaneStream<BellSocket>) {
 
 /// A socket that carries only rings.
 struct BellSocket {
-    ours: Arc<RingCount>,
-    theirs: Arc<RingCount>,
+    own: Arc<RingCount>,
+    peer: Arc<RingCount>,
 }
 
 /// Rings that were not taken yet.
@@ -196,7 +194,7 @@ impl RingCount {
 
 impl Read for BellSocket {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        match std::mem::take(&mut *self.ours.rings.lock().expect("no thread panics with it")) {
+        match std::mem::take(&mut *self.own.rings.lock().expect("no thread panics with it")) {
             0 => Err(io::ErrorKind::WouldBlock.into()),
             rings => Ok(rings),
         }
@@ -205,8 +203,8 @@ impl Read for BellSocket {
 
 impl Write for BellSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        *self.theirs.rings.lock().expect("no thread panics with it") += bytes.len();
-        self.theirs.rung.notify_one();
+        *self.peer.rings.lock().expect("no thread panics with it") += bytes.len();
+        self.peer.rung.notify_one();
         Ok(bytes.len())
     }
 

@@ -1,5 +1,5 @@
 //! Models of the claim protocol: pullers that share, one that dies, and the writer behind them. Three threads have too
-//! many orders to try them all: at most two preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+//! many orders to try them all: at most two preemptions, unless `LOOM_MAX_PREEMPTIONS` is set.
 
 use ::loom::model::Builder;
 use ::loom::sync::Arc;
@@ -14,7 +14,6 @@ use crate::region::Region;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const MESSAGES: u64 = 2;
-
 /// States of the lock of the puller that dies.
 const HELD: u64 = 0;
 const RELEASED: u64 = 1;
@@ -22,11 +21,11 @@ const RELEASED: u64 = 1;
 #[test]
 fn each_message_goes_to_one_puller_and_the_cursor_follows() {
     bounded(|| {
-        let claims = group(ControlFile::new(Region::heap(CONTROL_BYTES)));
-        let theirs = claims.clone();
+        let claims = group(ControlFile { region: Region::heap(CONTROL_BYTES) });
+        let other_claims = claims.clone();
         let other = thread::spawn(move || {
-            let owner = theirs.join(1, QueueDelivery::AtLeastOnce);
-            claim_and_finish(&theirs, owner)
+            let owner = other_claims.join(1, QueueDelivery::AtLeastOnce);
+            claim_and_finish(&other_claims, owner)
         });
         let owner = claims.join(0, QueueDelivery::AtMostOnce);
         let mut all = claim_and_finish(&claims, owner);
@@ -42,21 +41,22 @@ fn each_message_goes_to_one_puller_and_the_cursor_follows() {
 fn messages_of_a_dead_puller_are_redelivered() {
     for finishes in 0..=2 {
         bounded(move || {
-            let claims = group(ControlFile::new(Region::heap(CONTROL_BYTES)));
+            let claims = group(ControlFile { region: Region::heap(CONTROL_BYTES) });
             let lock = Arc::new(AtomicU64::new(HELD));
-            let (theirs, held) = (claims.clone(), lock.clone());
-            let dying = thread::spawn(move || claim_and_die(&theirs, &held, QueueDelivery::AtLeastOnce, finishes));
+            let (other_claims, held) = (claims.clone(), lock.clone());
+            let dying =
+                thread::spawn(move || claim_and_die(&other_claims, &held, QueueDelivery::AtLeastOnce, finishes));
             let owner = claims.join(0, QueueDelivery::AtLeastOnce);
-            let mut ours = Vec::new();
-            take(&claims, owner, &mut ours);
+            let mut received = Vec::new();
+            take(&claims, owner, &mut received);
             if end_dead_puller(&claims, &lock) {
-                take(&claims, owner, &mut ours);
+                take(&claims, owner, &mut received);
             }
             let claimed = dying.join().expect("the dying puller ends");
             claims.leave(1);
-            take(&claims, owner, &mut ours);
-            check_shares(&claimed, finishes, &ours);
-            ours.iter().for_each(|&(sequence, _)| claims.finish(sequence));
+            take(&claims, owner, &mut received);
+            check_shares(&claimed, finishes, &received);
+            received.iter().for_each(|&(sequence, _)| claims.finish(sequence));
             claims.advance();
             assert_eq!(claims.cursor(), MESSAGES);
         });
@@ -67,10 +67,10 @@ fn messages_of_a_dead_puller_are_redelivered() {
 #[test]
 fn messages_handed_over_by_a_dead_puller_are_done() {
     bounded(|| {
-        let claims = group(ControlFile::new(Region::heap(CONTROL_BYTES)));
+        let claims = group(ControlFile { region: Region::heap(CONTROL_BYTES) });
         let lock = Arc::new(AtomicU64::new(HELD));
-        let (theirs, held) = (claims.clone(), lock.clone());
-        let dying = thread::spawn(move || claim_and_die(&theirs, &held, QueueDelivery::AtMostOnce, 0));
+        let (other_claims, held) = (claims.clone(), lock.clone());
+        let dying = thread::spawn(move || claim_and_die(&other_claims, &held, QueueDelivery::AtMostOnce, 0));
         let owner = claims.join(0, QueueDelivery::AtLeastOnce);
         let mut all = claim_and_finish(&claims, owner);
         if end_dead_puller(&claims, &lock) {
@@ -93,22 +93,22 @@ fn the_writer_recycles_only_done_messages() {
         assert!(ring.append(0) && ring.append(1));
         let (claims, regions) = (group(ring.control.clone()), ring.regions.clone());
         let lock = Arc::new(AtomicU64::new(HELD));
-        let (theirs, held) = (claims.clone(), lock.clone());
-        let dying = thread::spawn(move || claim_and_die(&theirs, &held, QueueDelivery::AtLeastOnce, 1));
+        let (other_claims, held) = (claims.clone(), lock.clone());
+        let dying = thread::spawn(move || claim_and_die(&other_claims, &held, QueueDelivery::AtLeastOnce, 1));
         let writer = thread::spawn(move || {
             let recycled = ring.append(2);
             (ring, recycled)
         });
         let owner = claims.join(0, QueueDelivery::AtLeastOnce);
-        let mut ours = read_and_finish(&regions, &claims, owner);
+        let mut received = read_and_finish(&regions, &claims, owner);
         if end_dead_puller(&claims, &lock) {
-            ours.extend(read_and_finish(&regions, &claims, owner));
+            received.extend(read_and_finish(&regions, &claims, owner));
         }
         let claimed = dying.join().expect("the dying puller ends");
         let (mut ring, recycled) = writer.join().expect("the writer ends");
         claims.leave(1);
-        ours.extend(read_and_finish(&regions, &claims, owner));
-        check_shares(&claimed, 1, &ours);
+        received.extend(read_and_finish(&regions, &claims, owner));
+        check_shares(&claimed, 1, &received);
         assert_eq!(claims.cursor(), MESSAGES);
         assert!(recycled || ring.append(2), "all is done, and yet there is no room");
     });
@@ -186,12 +186,11 @@ fn read_and_finish(regions: &[Region], claims: &ClaimTable, owner: ClaimOwner) -
     taken
 }
 
-/// Checks that each message was finished by the dead puller, or received once by the other, and marked if the dead one
-/// had it.
-fn check_shares(claimed: &[u64], finishes: usize, ours: &[(u64, Claim)]) {
+/// Checks that the dead puller finished each message, or the other received it once, marked if the dead one had it.
+fn check_shares(claimed: &[u64], finishes: usize, received: &[(u64, Claim)]) {
     let (finished, left) = claimed.split_at(finishes.min(claimed.len()));
     for sequence in 0..MESSAGES {
-        let shares: Vec<Claim> = ours.iter().filter(|(s, _)| *s == sequence).map(|&(_, claim)| claim).collect();
+        let shares: Vec<Claim> = received.iter().filter(|(s, _)| *s == sequence).map(|&(_, claim)| claim).collect();
         let expected: &[Claim] = match (finished.contains(&sequence), left.contains(&sequence)) {
             (true, _) => &[],
             (false, true) => &[Claim::Redelivered],

@@ -33,13 +33,13 @@ impl ModelRegion {
         &self.words[self.first + offset / 8]
     }
 
-    pub fn count_words(&self, offset: usize, step: usize, first: u64, add: u64, end: usize, most: usize) -> usize {
-        let places = (0..most).take_while(|place| offset + (place + 1) * step <= end);
-        let is_there = |place: &usize| {
-            let expected = first.wrapping_add(add.wrapping_mul(*place as u64));
-            self.word(offset + place * step).load(Ordering::Acquire) == expected
+    pub fn count_words(&self, offset: usize, step: usize, first: u64, add: u64, end: usize, max: usize) -> usize {
+        let indices = (0..max).take_while(|index| offset + (index + 1) * step <= end);
+        let has_word = |index: &usize| {
+            let expected = first.wrapping_add(add.wrapping_mul(*index as u64));
+            self.word(offset + index * step).load(Ordering::Acquire) == expected
         };
-        places.take_while(is_there).count()
+        indices.take_while(has_word).count()
     }
 
     pub fn copy_in(&self, offset: usize, from: &[u8]) {
@@ -54,9 +54,9 @@ impl ModelRegion {
     }
 
     pub fn put_all(&self, offset: usize, step: usize, words: [u64; 2], add: u64, payloads: &[&[u8]]) {
-        for (place, payload) in payloads.iter().enumerate() {
-            let at = offset + place * step;
-            self.word(at).store(words[0].wrapping_add(add.wrapping_mul(place as u64)), Ordering::Relaxed);
+        for (index, payload) in payloads.iter().enumerate() {
+            let at = offset + index * step;
+            self.word(at).store(words[0].wrapping_add(add.wrapping_mul(index as u64)), Ordering::Relaxed);
             self.word(at + 8).store(words[1], Ordering::Relaxed);
             self.copy_in(at + 16, payload);
         }

@@ -39,8 +39,7 @@ pub enum NextLent {
     Empty,
 }
 
-/// A message that stays unchanged until this is dropped, independent of its reader, its writer and the log's name.
-/// Keeps its segment mapped.
+/// A message that stays unchanged and mapped until this is dropped, independent of reader, writer and name.
 pub struct LentFrame {
     /// Sequence number: from 0, without gaps.
     pub sequence: u64,
@@ -60,11 +59,10 @@ impl Reader {
     /// Returns true if messages can be lent: those of a `keep` log that no other user may write to.
     #[inline]
     pub fn lends(&self) -> bool {
-        self.shape.policy == OverflowPolicy::Keep && self.is_ours && self.follower.lends()
+        self.shape.policy == OverflowPolicy::Keep && self.is_ours && self.follower.lend
     }
 
-    /// As [`Self::next`], but a message stays for as long as it is held. Returns none where [`Self::lends`] is false;
-    /// then no message was read.
+    /// As [`Self::next`], but a message stays while it is held; none, without a read, if [`Self::lends`] is false.
     pub fn lend(&mut self) -> Result<Option<NextLent>, LogReadError> {
         if !self.lends() {
             return Ok(None);
@@ -88,7 +86,7 @@ impl Reader {
         }
         // SAFETY: the frame was found, so it is committed; the log grows, so its writer never writes there again; and
         // resuming the log cuts no frame before `settled`.
-        unsafe { LentFrame::in_place(self.follower.region().clone(), at) }
+        unsafe { LentFrame::in_place(self.follower.region.clone(), at) }
     }
 }
 

@@ -6,7 +6,6 @@ use crate::control::{ControlFile, MANDATORY};
 use crate::lock::ByteLock;
 use crate::sync::Ordering;
 
-/// A cursor owned by this reader.
 pub(super) struct CursorSlot {
     pub number: usize,
     pub control: ControlFile,

@@ -1,5 +1,4 @@
-//! A puller's walk through its log: with no cursor that gates the writer, past messages claimed by others, and without
-//! copying.
+//! A puller's walk through its log: gates no writer, passes messages claimed by others, and copies nothing.
 
 use tickpath_clock::relax;
 
@@ -8,7 +7,6 @@ use crate::follow::{CursorStep, FrameAt};
 use crate::guard::ProcessTrust;
 use crate::{LogOpenError, LogPath, LogReadError, files};
 
-/// Content at a puller's position.
 pub(crate) enum WalkStep {
     /// A frame; the puller is behind it now. It is pinned only once it is claimed.
     Frame(FrameAt),
@@ -20,9 +18,9 @@ pub(crate) enum WalkStep {
 
 impl Reader {
     /// Opens a reader that gates no writer, and may sleep all the same.
-    pub(crate) fn open_for_puller(place: &LogPath) -> Result<Self, LogOpenError> {
-        let mut reader = Self::open(place, ReaderStart::Oldest, Registration::Unregistered)?;
-        reader.control = Some(files::open_control(place, ProcessTrust::Trusted)?);
+    pub(crate) fn open_for_puller(path: &LogPath) -> Result<Self, LogOpenError> {
+        let mut reader = Self::open(path, ReaderStart::Oldest, Registration::Unregistered)?;
+        reader.control = Some(files::open_control(path, ProcessTrust::Trusted)?);
         Ok(reader)
     }
 
@@ -58,11 +56,11 @@ impl Reader {
     /// Moves to this sequence number, or to the oldest message if it was recycled.
     #[cold]
     pub(crate) fn seek(&mut self, wanted: u64) -> Result<(), LogReadError> {
-        let segment = self.follower.index();
+        let segment = self.follower.index;
         for _ in 0..TRIES {
-            let there = present_segments(&self.segments, &self.shape).map_err(unreadable(segment))?;
-            let found = there.partition_point(|f| f.sequence() <= wanted).saturating_sub(1);
-            let Some(follower) = there.into_iter().nth(found) else {
+            let present = present_segments(&self.segments, &self.shape).map_err(unreadable(segment))?;
+            let found = present.partition_point(|f| f.sequence <= wanted).saturating_sub(1);
+            let Some(follower) = present.into_iter().nth(found) else {
                 relax();
                 continue;
             };
@@ -72,12 +70,12 @@ impl Reader {
             }
         }
         let what = "no segment stays long enough to enter";
-        Err(LogReadError::Damaged { sequence: wanted, segment, offset: self.follower.offset(), what })
+        Err(LogReadError::Damaged { sequence: wanted, segment, offset: self.follower.offset, what })
     }
 
     /// Steps over the frames of this segment before the wanted one. Returns false if the reader was lapped meanwhile.
     fn walk_to(&mut self, wanted: u64) -> Result<bool, LogReadError> {
-        while self.follower.sequence() < wanted {
+        while self.follower.sequence < wanted {
             match self.follower.skip_frame()? {
                 CursorStep::Frame(_) => {}
                 CursorStep::Lapped => return Ok(false),
@@ -91,7 +89,7 @@ impl Reader {
     /// Enters the next segment, or returns what prevents it.
     #[cold]
     fn walk_on(&mut self) -> Result<Option<WalkStep>, LogReadError> {
-        let segment = self.follower.index() + 1;
+        let segment = self.follower.index + 1;
         let region = self.segments.get(segment).map_err(unreadable(segment))?;
         match region.and_then(|region| enter(region, &self.shape, segment)) {
             Some(follower) => {

@@ -29,7 +29,7 @@ fn a_reader_that_stops_holds_the_writer() {
 }
 
 #[test]
-fn without_a_reader_it_says_so() {
+fn publishing_without_a_reader_fails() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.writer();
     let refused = |writer: &mut Writer| matches!(writer.publish(0, 16, b"x"), Err(LogPublishError::NoReader));
@@ -46,7 +46,7 @@ fn without_a_reader_it_says_so() {
 
 /// A reader resumes wherever in a segment it stopped, also right behind the last frame of a partly filled one.
 #[test]
-fn a_reader_goes_on_wherever_it_stopped() {
+fn a_reader_resumes_wherever_it_stopped() {
     for length in [48, 100, 176, 700] {
         for stop in 0..64 {
             let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);

@@ -17,9 +17,9 @@ fn read(reader: &CountersReader) -> Vec<(String, Vec<u64>)> {
 }
 
 #[test]
-fn what_is_counted_is_read_by_its_name() {
+fn counters_are_read_by_their_names() {
     let place = place("named");
-    let mut counters = Counters::open(&place, 7, &runs()).expect("nobody else counts");
+    let mut counters = Counters::open(&place, 7, &runs()).expect("there is no other writer");
     let reader = CountersReader::open(&place).expect("they are there");
     assert_eq!((reader.incarnation(), reader.writer(), reader.is_current()), (7, Some(std::process::id()), true));
     counters.add(0, 2);
@@ -30,18 +30,18 @@ fn what_is_counted_is_read_by_its_name() {
     assert!(matches!(Counters::open(&place, 8, &runs()), Err(LogOpenError::HasWriter { .. })), "there is one writer");
     drop(counters);
     assert_eq!((reader.writer(), reader.is_current()), (None, false));
-    assert_eq!(read(&reader)[0].1, [5], "who has them mapped keeps what it has");
+    assert_eq!(read(&reader)[0].1, [5], "a reader keeps the counters that it has mapped");
     assert!(matches!(CountersReader::open(&place), Err(LogOpenError::NotFound(_))));
     assert!(!place.dir().exists(), "nothing is left behind");
 }
 
 #[test]
-fn another_start_is_noticed() {
+fn a_reader_detects_a_restart_of_the_writer() {
     let place = place("again");
-    let counters = Counters::open(&place, 1, &runs()).expect("nobody else counts");
+    let counters = Counters::open(&place, 1, &runs()).expect("there is no other writer");
     let old = CountersReader::open(&place).expect("they are there");
     drop(counters);
-    let mut counters = Counters::open(&place, 2, &runs()).expect("nobody counts any more");
+    let mut counters = Counters::open(&place, 2, &runs()).expect("the writer is gone");
     counters.add(0, 1);
     assert!(!old.is_current());
     let new = CountersReader::open(&place).expect("they are there");
@@ -49,9 +49,9 @@ fn another_start_is_noticed() {
 }
 
 #[test]
-fn what_are_no_counters_is_refused_and_a_file_cut_short_ends_nobody() {
+fn invalid_counters_are_refused_and_a_truncation_kills_no_reader() {
     let place = place("hostile");
-    let counters = Counters::open(&place, 1, &runs()).expect("nobody else counts");
+    let counters = Counters::open(&place, 1, &runs()).expect("there is no other writer");
     let file = place.dir().join("words");
     let whole = fs::read(&file).expect("it can be read");
     let reader = CountersReader::open(&place).expect("they are there");
@@ -71,6 +71,6 @@ fn what_are_no_counters_is_refused_and_a_file_cut_short_ends_nobody() {
         assert!(CountersReader::open(&place).is_err(), "{length} bytes");
     }
     fs::write(&file, []).expect("it can be written");
-    assert!(read(&reader).len() == 2, "who has it mapped goes on");
+    assert!(read(&reader).len() == 2, "a reader with a mapping continues");
     drop(counters);
 }

@@ -34,7 +34,7 @@ fn a_fork_does_not_publish() {
 }
 
 #[test]
-fn a_fork_does_not_make_a_log_anew() {
+fn a_fork_does_not_recreate_a_log() {
     for file in ["data", "writer.lock"] {
         let scratch = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
         let mut writer = scratch.writer();
@@ -43,7 +43,7 @@ fn a_fork_does_not_make_a_log_anew() {
         let (config, clock) = (scratch.config.clone(), Calibration::nanoseconds());
         assert!(in_a_fork(|| writer.is_forked() && writer.recreate(&config, &clock).is_err()));
         assert!(!scratch.data().with_file_name(file).exists(), "{file}");
-        writer.recreate(&config, &clock).expect("nobody else has it");
+        writer.recreate(&config, &clock).expect("no other process has it open");
         assert!(!writer.is_removed() && !writer.is_forked());
     }
 }

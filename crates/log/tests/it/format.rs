@@ -31,7 +31,7 @@ fn the_page_names_every_byte_of_the_header() {
 }
 
 #[test]
-fn files_are_as_the_page_says() {
+fn files_match_the_format_page() {
     let fields = fields();
     for (policy, code, align, segments) in
         [(OverflowPolicy::Overwrite, 1, 64, 3), (OverflowPolicy::Fail, 2, 64, 3), (OverflowPolicy::Keep, 3, 16, 0_u32)]
@@ -63,7 +63,7 @@ fn owned(mut scratch: ScratchLog) -> ScratchLog {
 
 /// For a log with a mandatory reader, made for the numbers from 5 on: while that reader is there, and away.
 #[test]
-fn a_mandatory_reader_is_as_the_page_says() {
+fn a_mandatory_reader_matches_the_format_page() {
     let fields = fields();
     let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 3);
     (scratch.config.mandatory, scratch.config.first_sequence) = (true, 5);
@@ -89,7 +89,7 @@ fn a_mandatory_reader_is_as_the_page_says() {
 
 /// Four messages: the first puller holds number 0, and the second has taken number 1.
 #[test]
-fn the_files_of_a_queue_are_as_the_page_says() {
+fn the_files_of_a_queue_match_the_format_page() {
     let fields = fields();
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 3);
     let read = |file: &str| fs::read(scratch.place().dir().join(file)).expect("it can be read");
@@ -115,7 +115,7 @@ fn the_files_of_a_queue_are_as_the_page_says() {
 }
 
 #[test]
-fn public_constants_are_as_the_page_says() {
+fn public_constants_match_the_format_page() {
     let fields = fields();
     assert_eq!(FORMAT_VERSION, 2);
     assert!(PAGE.contains(&format!("│ header, {HEADER_BYTES} │")) && PAGE.contains("format version 2"));

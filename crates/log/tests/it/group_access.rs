@@ -68,7 +68,7 @@ fn members_of_a_named_group_may_own_a_log() {
 }
 
 #[test]
-fn a_mode_for_everybody_is_refused() {
+fn a_world_writable_mode_is_refused() {
     let mut scratch = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
     scratch.config.mode = 0o666;
     let refused = Writer::open(&scratch.config, &Calibration::nanoseconds()).err().expect("any user could change it");

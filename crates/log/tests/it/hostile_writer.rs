@@ -19,7 +19,7 @@ use crate::{ALL_POLICIES, Dice, ScratchLog, payload, read_on, seed};
 const SEGMENT_BYTES: usize = 4096;
 
 #[test]
-fn an_honest_writer_is_read_as_ever() {
+fn an_honest_untrusted_writer_is_read() {
     for policy in ALL_POLICIES {
         for mandatory in [false, policy == OverflowPolicy::Fail] {
             let mut scratch = ScratchLog::shared(policy, 2);
@@ -39,7 +39,7 @@ fn an_honest_writer_is_read_as_ever() {
 
 /// The cursor holds the writer of a lane, so a message that was handed over stays; but it must be a copy all the same.
 #[test]
-fn what_it_rewrites_is_a_copy_or_damage() {
+fn rewritten_bytes_are_a_copy_or_damage() {
     let (mut dice, over) = (Dice::new(seed()), AtomicBool::new(false));
     let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 3);
     scratch.config.mandatory = true;
@@ -68,7 +68,7 @@ fn what_it_rewrites_is_a_copy_or_damage() {
 
 /// Each segment holds only an end mark: a recursive reader would run out of stack.
 #[test]
-fn end_marks_without_end_are_passed_one_by_one() {
+fn endless_end_marks_are_passed_one_by_one() {
     const SEGMENTS: usize = 4096;
     for policy in [OverflowPolicy::Fail, OverflowPolicy::Keep] {
         let scratch = ScratchLog::shared(policy, SEGMENTS);
@@ -125,7 +125,7 @@ fn a_file_with_holes_is_refused() {
 }
 
 #[test]
-fn a_lane_that_is_cut_under_its_reader_is_told() {
+fn a_reader_reports_a_truncated_lane() {
     for (file, length) in
         [("data", 0), ("data", 4096), ("data", 5000), ("data", 8192), ("control", 0), ("control", 4096)]
     {
@@ -152,7 +152,7 @@ fn a_lane_that_is_cut_under_its_reader_is_told() {
 
 /// The same during reading: the process lives, and detects the cut by the count of faults only.
 #[test]
-fn a_cut_in_the_middle_of_reading_ends_nobody() {
+fn a_truncation_during_a_read_kills_no_reader() {
     for file in ["data", "control"] {
         for round in 0..20 {
             let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
@@ -180,7 +180,7 @@ fn a_cut_in_the_middle_of_reading_ends_nobody() {
 }
 
 #[test]
-fn a_writer_that_is_guarded_outlives_its_files() {
+fn a_guarded_writer_outlives_its_truncated_files() {
     for (policy, file) in
         [(OverflowPolicy::Overwrite, "data"), (OverflowPolicy::Overwrite, "control"), (OverflowPolicy::Fail, "control")]
     {
@@ -208,7 +208,7 @@ fn a_writer_that_is_guarded_outlives_its_files() {
                     Err(e) => panic!("{e}"),
                 }
             }
-            assert!(faults() > before, "nobody has touched what is gone");
+            assert!(faults() > before, "no read has touched the lost pages");
             std::mem::forget(_registered);
         }
     }

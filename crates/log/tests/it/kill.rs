@@ -17,7 +17,7 @@ const TURNS: u64 = 1_000_000;
 const BATCH: u64 = 20;
 
 #[test]
-fn nothing_acknowledged_is_lost() {
+fn acknowledged_messages_survive_a_kill_of_the_writer() {
     let mut dice = Dice::new(seed());
     for scratch in [ScratchLog::shared(OverflowPolicy::Keep, 0), ScratchLog::on_disk(OverflowPolicy::Keep, 0)] {
         let (mut end, mut read) = (0, 0);
@@ -43,7 +43,7 @@ fn nothing_acknowledged_is_lost() {
 
 /// A batch that fits a segment is whole or absent, wherever its writer was killed.
 #[test]
-fn a_batch_is_whole_or_not_there() {
+fn a_batch_is_whole_or_absent_after_a_kill() {
     let mut dice = Dice::new(seed());
     let scratches = ALL_POLICIES.map(|policy| ScratchLog::shared(policy, 3)).into_iter();
     for scratch in scratches.chain([ScratchLog::on_disk(OverflowPolicy::Keep, 0)]) {
@@ -108,7 +108,7 @@ fn publish_batches_for_ever(place: &LogPath, policy: OverflowPolicy) {
 }
 
 #[test]
-fn a_ring_goes_on_after_its_writer() {
+fn a_ring_continues_after_a_kill_of_its_writer() {
     let mut dice = Dice::new(seed());
     let scratch = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
     let mut before = None;
@@ -132,7 +132,7 @@ fn a_ring_goes_on_after_its_writer() {
 }
 
 #[test]
-fn a_killed_reader_holds_nobody() {
+fn a_killed_reader_does_not_block_the_writer() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.writer();
     let mut ours = scratch.reader(ReaderStart::Now);
@@ -159,7 +159,7 @@ fn a_killed_reader_holds_nobody() {
 }
 
 #[test]
-fn the_last_reader_killed_leaves_none() {
+fn a_kill_of_the_last_reader_leaves_no_reader() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.writer();
     let mut child = ChildProcess::start("reader", scratch.place(), OverflowPolicy::Fail);
@@ -174,7 +174,7 @@ fn the_last_reader_killed_leaves_none() {
 }
 
 #[test]
-fn a_killed_sleeper_leaves_nothing() {
+fn a_killed_sleeper_leaves_no_flag() {
     for policy in ALL_POLICIES {
         let scratch = ScratchLog::shared(policy, 2);
         let mut writer = scratch.writer();
@@ -198,7 +198,8 @@ pub fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let variable = |name| std::env::var(name).expect("the parent has set it");
     let place: LogPath = variable(PLACE).parse().expect("the parent names a place");
-    let policy: OverflowPolicy = variable(POLICY).parse().expect("the parent names a policy");
+    let name = variable(POLICY);
+    let policy = ALL_POLICIES.into_iter().find(|policy| policy.name() == name).expect("the parent names a policy");
     match role.as_str() {
         "writer" => publish_for_ever(&place, policy),
         "batcher" => publish_batches_for_ever(&place, policy),

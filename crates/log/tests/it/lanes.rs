@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_lane_takes_no_more_and_rings_when_there_is_room() {
+fn a_full_lane_accepts_nothing_and_rings_when_there_is_room() {
     let (mut oms, mut client) = pair();
     let mut said = 0;
     while let bytes @ 1.. = oms.write(&[7; 10_000]).expect("a sound lane") {
@@ -87,7 +87,7 @@ fn a_full_lane_takes_no_more_and_rings_when_there_is_room() {
 }
 
 #[test]
-fn one_read_of_a_ring_that_never_ends_does() {
+fn one_read_of_an_endless_ring_ends() {
     let (mut oms, [theirs, _ours]) = LanePair::create().expect("memory");
     let mut ring = vec![0u8; RING];
     ring.chunks_mut(64).for_each(|record| record[0] = 1);
@@ -99,7 +99,7 @@ fn one_read_of_a_ring_that_never_ends_does() {
 }
 
 #[test]
-fn who_sleeps_is_rung_for() {
+fn a_sleeping_side_is_rung() {
     let (oms, mut client) = pair();
     assert!(!client.must_wake_receiver());
     assert!(oms.announce_sleep() && client.must_wake_receiver());
@@ -110,7 +110,7 @@ fn who_sleeps_is_rung_for() {
 }
 
 #[test]
-fn nobody_cuts_a_lane_or_writes_into_the_others() {
+fn a_side_cannot_truncate_a_lane_or_write_to_the_other() {
     let (_oms, [theirs, ours]) = LanePair::create().expect("memory");
     for memory in [&theirs, &ours] {
         for bytes in [0, BYTES as u64 - 1, BYTES as u64 + 4096] {
@@ -127,7 +127,7 @@ fn nobody_cuts_a_lane_or_writes_into_the_others() {
 }
 
 #[test]
-fn memory_that_could_be_cut_is_not_joined() {
+fn unsealed_memory_is_not_joined() {
     let open = || -> OwnedFd { tempfile::tempfile().expect("a file").into() };
     assert!(LanePair::join([open(), open()]).is_err());
 }

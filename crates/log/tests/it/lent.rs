@@ -18,7 +18,7 @@ const FRAME_BYTES: u64 = 528;
 const FRAMES: u64 = 7;
 
 #[test]
-fn what_is_lent_stays_when_all_others_have_gone() {
+fn lent_messages_outlive_reader_writer_and_log() {
     for scratch in [ScratchLog::shared(OverflowPolicy::Keep, 0), ScratchLog::on_disk(OverflowPolicy::Keep, 0)] {
         let mut writer = writer(&scratch, &this_boot());
         let mut reader = scratch.reader(ReaderStart::Oldest);
@@ -31,14 +31,14 @@ fn what_is_lent_stays_when_all_others_have_gone() {
         drop((writer, reader));
         // Another writer opens the log, and continues.
         publish(&mut self::writer(&scratch, &this_boot()), 200..300);
-        scratch.place().remove().expect("nobody has it open");
+        scratch.place().remove().expect("no process has it open");
         check(&lent, 0);
         assert!(lent.iter().all(|lent| !lent.is_copy()));
     }
 }
 
 #[test]
-fn who_is_lent_messages_may_read_others() {
+fn a_reader_may_mix_lent_and_copied_messages() {
     let scratch = ScratchLog::shared(OverflowPolicy::Keep, 0);
     let mut writer = writer(&scratch, &this_boot());
     let mut reader = scratch.reader(ReaderStart::Oldest);
@@ -51,7 +51,7 @@ fn who_is_lent_messages_may_read_others() {
 }
 
 #[test]
-fn what_is_gone_is_told() {
+fn a_reader_that_lends_reports_lost_messages() {
     let mut scratch = ScratchLog::shared(OverflowPolicy::Keep, 0);
     scratch.config.first_sequence = 10;
     let mut writer = writer(&scratch, &this_boot());
@@ -62,7 +62,7 @@ fn what_is_gone_is_told() {
 }
 
 #[test]
-fn only_what_is_kept_is_lent() {
+fn only_a_keep_log_lends_messages() {
     for policy in [OverflowPolicy::Overwrite, OverflowPolicy::Fail] {
         let scratch = ScratchLog::shared(policy, 2);
         let mut writer = writer(&scratch, &this_boot());
@@ -80,7 +80,7 @@ fn only_what_is_kept_is_lent() {
 /// Messages of another boot that are not known to be on the disk are cut behind a missing piece, and their place is
 /// written again.
 #[test]
-fn what_may_still_be_cut_is_copied() {
+fn messages_that_may_be_cut_are_copied() {
     const DURABLE: u64 = 50;
     const MISSING: u64 = 60;
     let scratch = ScratchLog::on_disk(OverflowPolicy::Keep, 0);
@@ -105,7 +105,7 @@ fn what_may_still_be_cut_is_copied() {
 }
 
 #[test]
-fn a_fork_reads_what_was_lent_and_is_lent_nothing() {
+fn a_fork_reads_lent_messages_and_is_lent_none() {
     let scratch = ScratchLog::shared(OverflowPolicy::Keep, 0);
     let mut writer = writer(&scratch, &this_boot());
     let mut reader = scratch.reader(ReaderStart::Oldest);
@@ -119,7 +119,7 @@ fn a_fork_reads_what_was_lent_and_is_lent_nothing() {
 }
 
 fn writer(scratch: &ScratchLog, calibration: &Calibration) -> Writer {
-    Writer::open(&scratch.config, calibration).expect("nobody else writes")
+    Writer::open(&scratch.config, calibration).expect("there is no other writer")
 }
 
 fn publish(writer: &mut Writer, numbers: std::ops::Range<u64>) {

@@ -25,7 +25,7 @@ const MAX_SECONDS: u64 = 100;
 
 /// A fork inherits and keeps all open files of the killed process.
 #[test]
-fn who_is_killed_is_dead_though_a_fork_lives() {
+fn a_killed_process_is_dead_while_its_fork_lives() {
     let scratch = lane();
     let mut us = scratch.writer();
     for _ in 0..5 {
@@ -53,7 +53,7 @@ fn who_is_killed_is_dead_though_a_fork_lives() {
 
 /// The same process id, but the new program has released everything.
 #[test]
-fn who_becomes_another_program_is_dead_though_a_fork_lives() {
+fn a_process_after_exec_is_dead_while_its_fork_lives() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut child = ChildProcess::start("changing parent", scratch.place(), OverflowPolicy::Fail);
     let (pid, fork) = (number(&mut child), ForkedChild::read_from(&mut child));
@@ -65,7 +65,7 @@ fn who_becomes_another_program_is_dead_though_a_fork_lives() {
 
 /// As a process that copies the folder does, or another copy of this library in the process.
 #[test]
-fn who_closes_a_lock_file_frees_nothing() {
+fn closing_a_lock_file_frees_no_lock() {
     let scratch = lane();
     let us = scratch.writer();
     let reader = Reader::open(scratch.place(), ReaderStart::Now, Registration::Mandatory).expect("it is there");
@@ -77,19 +77,19 @@ fn who_closes_a_lock_file_frees_nothing() {
     close();
     let pid = u64::from(std::process::id());
     let mut other = ChildProcess::start("asker", scratch.place(), OverflowPolicy::Fail);
-    assert_eq!([(); 3].map(|()| number(&mut other)), [pid; 3], "the writer, the reader, and who refuses");
+    assert_eq!([(); 3].map(|()| number(&mut other)), [pid; 3], "the writer, the reader, and the refusal");
     drop(us);
     let recorder = scratch.reader(ReaderStart::Now);
     close();
     let mut other = ChildProcess::start("asker", scratch.place(), OverflowPolicy::Fail);
-    assert_eq!([(); 4].map(|()| number(&mut other)), [0, pid, 0, 2], "nobody buries who lives");
+    assert_eq!([(); 4].map(|()| number(&mut other)), [0, pid, 0, 2], "a live holder is not freed");
     drop((reader, recorder));
     let mut other = ChildProcess::start("asker", scratch.place(), OverflowPolicy::Fail);
     assert_eq!([(); 4].map(|()| number(&mut other)), [0; 4]);
 }
 
 #[test]
-fn a_fork_lets_go_of_nothing_that_is_its_parents() {
+fn a_fork_releases_no_lock_of_its_parent() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let (mut us, mut reader) = (Some(scratch.writer()), Some(scratch.reader(ReaderStart::Now)));
     let pid = Some(std::process::id());
@@ -108,7 +108,7 @@ fn a_fork_lets_go_of_nothing_that_is_its_parents() {
 
 /// Threads of a forked process stay with the parent at any point of their work, as do all locks that they hold.
 #[test]
-fn a_fork_opens_its_own_whatever_its_parents_threads_were_at() {
+fn a_fork_opens_logs_whatever_its_parents_threads_did() {
     let forks = if std::env::var_os("TICKPATH_SOAK").is_some() { SOAK_FORKS } else { FORKS };
     let is_over = AtomicBool::new(false);
     let open = |scratch: &ScratchLog| {
@@ -152,7 +152,7 @@ pub fn child(role: &str, place: &LogPath) {
             drop(ours);
         }
         "writing parent" | "changing parent" => {
-            let ours = Writer::open(&config(place), &Calibration::nanoseconds()).expect("nobody writes");
+            let ours = Writer::open(&config(place), &Calibration::nanoseconds()).expect("there is no writer");
             print_number(pid);
             print_number(fork_one());
             if role == "changing parent" {

@@ -47,7 +47,7 @@ const LOSSES: [(Loss, u64, u64); 11] = [
 ];
 
 #[test]
-fn what_was_there_is_missed_in_the_same_boot() {
+fn a_lost_segment_is_detected_in_the_same_boot() {
     for (loss, at, sequence) in LOSSES {
         let journal = journal(MESSAGES, |_| ());
         lose(&journal, loss);
@@ -57,7 +57,7 @@ fn what_was_there_is_missed_in_the_same_boot() {
 
 /// In another boot, or on another host that the journal was copied to.
 #[test]
-fn what_was_on_the_disk_is_missed_in_any_boot() {
+fn a_lost_durable_segment_is_detected_in_any_boot() {
     for (loss, at, sequence) in LOSSES {
         let journal = journal_of([1; 16], MESSAGES, |writer| writer.sync().expect("the disk is there"));
         lose(&journal, loss);
@@ -67,7 +67,7 @@ fn what_was_on_the_disk_is_missed_in_any_boot() {
 
 /// Files grow by whole segments: no loss of power ends one in the middle, but a copy to a full disk does.
 #[test]
-fn half_a_segment_is_missed_whoever_looks() {
+fn half_a_segment_is_detected_by_writer_and_reader() {
     for at in [segment(1) + 8, frame(1, 3), frame(1, 3) + 50, frame(3, 29) + 10] {
         let journal = journal_of([1; 16], MESSAGES, |_| ());
         lose(&journal, Loss::Short(at));
@@ -78,7 +78,7 @@ fn half_a_segment_is_missed_whoever_looks() {
 
 /// A page of zeros in the last segment, and frames that are wrong, where the log was on the disk.
 #[test]
-fn the_tail_is_missed_where_it_was_on_the_disk() {
+fn a_lost_durable_tail_is_detected() {
     for (loss, at) in [
         (Loss::Zeros(frame(3, 10), 20 * FRAME_BYTES), 3 * FRAMES + 10),
         (Loss::Zeros(frame(3, 29), FRAME_BYTES), 3 * FRAMES + 29),
@@ -93,7 +93,7 @@ fn the_tail_is_missed_where_it_was_on_the_disk() {
 
 /// Unsynced messages after a loss of power: the first pieces stay, and the rest is reported.
 #[test]
-fn what_was_not_on_the_disk_is_cut_and_told() {
+fn data_that_was_not_durable_is_cut_and_reported() {
     for firm in [None, Some(50), Some(FRAMES), Some(FRAMES + 20)] {
         for (loss, first) in [
             (Loss::Zeros(segment(2), 4096), 2 * FRAMES),
@@ -111,7 +111,8 @@ fn what_was_not_on_the_disk_is_cut_and_told() {
             lose(&journal, loss);
             let opened = Writer::open(&journal.config, &boot([2; 16]));
             let mut writer = opened.unwrap_or_else(|e| panic!("{loss:?}, firm to {firm:?}: {e}"));
-            let cut = writer.dropped_data().unwrap_or_else(|| panic!("{loss:?}, firm to {firm:?}: nobody is told"));
+            let cut =
+                writer.dropped_data().unwrap_or_else(|| panic!("{loss:?}, firm to {firm:?}: no loss is reported"));
             assert_eq!((cut.sequence, writer.sequence()), (first, first), "{loss:?}, firm to {firm:?}");
             assert!(cut.bytes > 0);
             for sequence in first..first + 200 {
@@ -133,7 +134,7 @@ fn what_was_not_on_the_disk_is_cut_and_told() {
 }
 
 #[test]
-fn a_journal_that_was_lost_whole_begins_anew() {
+fn a_journal_that_was_lost_whole_starts_anew() {
     let journal = journal_of([1; 16], MESSAGES, |_| ());
     lose(&journal, Loss::Short(segment(0)));
     let writer = Writer::open(&journal.config, &boot([2; 16])).expect("nothing of it was on the disk");
@@ -142,7 +143,7 @@ fn a_journal_that_was_lost_whole_begins_anew() {
 
 /// Before the place up to which the log is known to be on the disk, a hole is damage also to another boot.
 #[test]
-fn who_has_synced_says_what_must_be_there() {
+fn a_sync_records_the_durable_tail() {
     let journal = journal_of([1; 16], MESSAGES, |writer| {
         if writer.sequence() == FRAMES + 20 {
             let (mut syncer, tail) = (writer.syncer().expect("the file is there"), writer.tail());
@@ -169,7 +170,7 @@ fn who_has_synced_says_what_must_be_there() {
 
 /// Remains of kills and full disks are no damage.
 #[test]
-fn what_was_only_being_made_is_no_part_of_it() {
+fn a_segment_under_construction_is_no_part_of_the_log() {
     let end = segment(4);
     for (prepared, word_at, word) in
         [(0, 0, 0), (1, 0, 0), (5000, 0, 0), (SEGMENT_BYTES, end, 9), (3 * SEGMENT_BYTES, 0, 0)]
@@ -219,7 +220,7 @@ fn a_kill_while_a_segment_is_opened_is_no_damage() {
 
 /// A loss of power keeps frames of the last segment, but neither its beginning nor the mark that it was opened.
 #[test]
-fn pieces_of_a_segment_that_nobody_has_noted_are_no_frames_later() {
+fn pieces_of_an_unrecorded_segment_never_become_frames() {
     let journal = journal_of([1; 16], MESSAGES, |_| ());
     let mut data = fs::read(journal.data()).expect("the file can be read");
     data[segment(3) as usize..frame(3, 5) as usize].fill(0);
@@ -239,7 +240,7 @@ fn pieces_of_a_segment_that_nobody_has_noted_are_no_frames_later() {
 }
 
 #[test]
-fn marks_that_are_wrong_are_refused() {
+fn damaged_marks_are_refused() {
     for byte in [1024, 1040, 1048, 2048, 2064, 2072] {
         let journal = journal_of([1; 16], MESSAGES, |writer| writer.sync().expect("the disk is there"));
         let mut data = fs::read(journal.data()).expect("the file can be read");

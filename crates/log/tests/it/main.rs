@@ -1,5 +1,5 @@
-//! The log through its public interface: a naive model, laps, gates, kills, recovery, sleep and the documented bytes; and
-//! queues on it.
+//! The log through its public interface: a naive model, laps, gates, kills, recovery, sleep and the documented bytes;
+//! and queues on it.
 
 mod backpressure;
 mod counters;

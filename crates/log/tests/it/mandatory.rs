@@ -15,7 +15,7 @@ const LENGTH: usize = 100;
 
 /// The purpose: a recorder reads along, the reader is killed, the writer continues for more than a ring.
 #[test]
-fn nothing_unread_is_recycled_while_the_reader_is_dead() {
+fn unread_messages_stay_while_the_mandatory_reader_is_dead() {
     let scratch = lane(2);
     let mut writer = scratch.writer();
     let mut recorder = scratch.reader(ReaderStart::Now);
@@ -46,7 +46,7 @@ fn nothing_unread_is_recycled_while_the_reader_is_dead() {
 }
 
 #[test]
-fn a_recorder_alone_does_not_make_it_read() {
+fn a_recorder_alone_does_not_count_as_a_reader() {
     let scratch = lane(3);
     let mut writer = scratch.writer();
     let _recorder = scratch.reader(ReaderStart::Oldest);
@@ -57,7 +57,7 @@ fn a_recorder_alone_does_not_make_it_read() {
     drop(reader);
     assert!(matches!(publish(&mut writer), Err(LogPublishError::NoReader)), "at once after a clean end");
     assert!(matches!(writer.check_room(0), Err(LogPublishError::NoReader)));
-    assert_eq!(writer.readers(), 1, "who is away is not there");
+    assert_eq!(writer.readers(), 1, "a reader that is away is not counted");
     let away: Vec<_> =
         scratch.observer(ReaderStart::Oldest).readers().into_iter().filter(|reader| reader.away).collect();
     assert_eq!(away.iter().map(|reader| (reader.slot, reader.cursor, reader.pid)).collect::<Vec<_>>(), [(0, 0, 0)]);
@@ -86,7 +86,7 @@ fn a_recorder_holds_the_writer_too() {
 }
 
 #[test]
-fn the_cursor_moves_by_what_is_confirmed() {
+fn the_cursor_moves_by_confirmations() {
     let scratch = lane(2);
     let mut writer = scratch.writer();
     let mut reader = mandatory(&scratch, ReaderStart::Cursor);
@@ -113,7 +113,7 @@ fn the_cursor_moves_by_what_is_confirmed() {
 
 /// The reader may begin elsewhere than at its cursor, also further back; everything from there on stays.
 #[test]
-fn it_begins_where_it_is_told_to() {
+fn a_mandatory_reader_starts_at_the_requested_position() {
     let scratch = lane(2);
     let mut writer = scratch.writer();
     let mut reader = mandatory(&scratch, ReaderStart::Now);
@@ -143,7 +143,7 @@ fn it_begins_where_it_is_told_to() {
 }
 
 #[test]
-fn there_is_one_of_them_where_the_log_names_it() {
+fn a_log_has_at_most_one_mandatory_reader() {
     let open = |place: &LogPath| Reader::open(place, ReaderStart::Cursor, Registration::Mandatory).err();
     let scratch = lane(2);
     let writer = scratch.writer();
@@ -164,7 +164,7 @@ fn there_is_one_of_them_where_the_log_names_it() {
     for policy in [OverflowPolicy::Overwrite, OverflowPolicy::Keep] {
         let config = Config { mandatory: true, ..ScratchLog::shared(policy, 2).config.clone() };
         let refused =
-            Writer::open(&config, &Calibration::nanoseconds()).err().expect("nobody waits for a reader there");
+            Writer::open(&config, &Calibration::nanoseconds()).err().expect("only `fail` has a mandatory reader");
         assert!(refused.to_string().contains("use 'fail'"), "{refused}");
     }
     let queue = Config { mandatory: true, ..ScratchLog::shared(OverflowPolicy::Fail, 2).config.clone() };
@@ -172,7 +172,7 @@ fn there_is_one_of_them_where_the_log_names_it() {
 }
 
 #[test]
-fn a_lost_control_file_still_names_it() {
+fn a_recreated_control_file_names_the_mandatory_reader() {
     let scratch = lane(2);
     let mut writer = scratch.writer();
     let mut reader = mandatory(&scratch, ReaderStart::Now);
@@ -190,7 +190,7 @@ fn a_lost_control_file_still_names_it() {
 
 /// There is room exactly when the next message fits, also where it begins a segment.
 #[test]
-fn room_is_what_the_next_message_finds() {
+fn check_room_predicts_the_next_publish() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.writer();
     assert!(matches!(writer.check_room(0), Err(LogPublishError::NoReader)));
@@ -219,7 +219,7 @@ fn lane(segments: usize) -> ScratchLog {
 }
 
 fn mandatory(scratch: &ScratchLog, start: ReaderStart) -> Reader {
-    Reader::open(scratch.place(), start, Registration::Mandatory).expect("nobody else is the reader")
+    Reader::open(scratch.place(), start, Registration::Mandatory).expect("there is no other mandatory reader")
 }
 
 /// Publishes until the reader holds the writer.

@@ -112,7 +112,7 @@ impl<'a> ModelledLog<'a> {
             Ok(published) => {
                 assert_eq!(published, sequence);
                 assert!(length <= longest, "{length} bytes fit, though {longest} should be the limit");
-                assert!(self.policy != OverflowPolicy::Fail || slowest.is_some(), "nobody is registered");
+                assert!(self.policy != OverflowPolicy::Fail || slowest.is_some(), "no reader is registered");
                 let recycles = self.policy == OverflowPolicy::Fail && rolls && self.ring.is_full();
                 assert!(!recycles || slowest >= Some(still_needed), "recycled under {slowest:?}");
                 self.ring.put(sequence, length);

@@ -63,7 +63,7 @@ fn a_log_of_this_user_is_opened_in_each_way() {
 }
 
 #[test]
-fn a_file_that_another_user_has_made_or_can_change_is_refused() {
+fn a_file_of_another_user_or_writable_by_one_is_refused() {
     for (attack, words) in attacks() {
         for (file, users) in FILES {
             let scratch = queue();
@@ -82,7 +82,7 @@ fn a_file_that_another_user_has_made_or_can_change_is_refused() {
 }
 
 #[test]
-fn a_folder_that_another_user_has_made_or_can_change_is_refused() {
+fn a_folder_of_another_user_or_writable_by_one_is_refused() {
     for (attack, words) in attacks() {
         let scratch = queue();
         let dir = scratch.place().dir().to_owned();
@@ -117,7 +117,7 @@ fn a_link_in_the_place_of_a_draft_leads_nowhere() {
             let elsewhere = tempfile::tempdir().expect("a temporary folder can be made");
             let precious = elsewhere.path().join("precious");
             fs::write(&precious, b"an order journal").expect("it can be written");
-            fs::create_dir(&dir).expect("nobody has it");
+            fs::create_dir(&dir).expect("it is new");
             symlink(&precious, dir.join(draft)).expect("the folder is ours");
             if is_strangers && chown(&dir, Some(STRANGER), None).is_err() {
                 continue;
@@ -137,7 +137,7 @@ fn a_link_in_the_place_of_a_folder_is_removed_alone() {
     let _cleaned = RemovedPath(link.clone());
     let journal = ScratchLog::on_disk(OverflowPolicy::Keep, 0);
     drop(journal.writer());
-    symlink(journal.place().dir(), &link).expect("nobody has it");
+    symlink(journal.place().dir(), &link).expect("it is new");
     assert!(scratch.place().remove().is_err());
     assert!(remove_stale(scratch.place()).is_err());
     assert!(journal.place().exists() && link.exists());
@@ -169,7 +169,7 @@ fn counters_and_words_of_another_user_are_refused() {
     for (attack, words) in attacks() {
         let place = ScratchLog::shared(OverflowPolicy::Fail, 2).place().clone();
         let _cleaned = RemovedPath(place.dir().to_owned());
-        let counters = Counters::open(&place, 1, &[("orders".to_owned(), 1)]).expect("nobody else counts");
+        let counters = Counters::open(&place, 1, &[("orders".to_owned(), 1)]).expect("there is no other writer");
         attack(&place.dir().join("words"));
         let read = bounded({
             let place = place.clone();
@@ -182,7 +182,7 @@ fn counters_and_words_of_another_user_are_refused() {
         let name = format!("test-{}-own", std::process::id());
         let path = PathBuf::from(format!("/dev/shm/tickpath.{name}.words"));
         let _cleaned = RemovedPath(path.clone());
-        drop(SharedWords::open(&name).expect("nobody has it"));
+        drop(SharedWords::open(&name).expect("it is new"));
         attack(&path);
         let refused = bounded(move || SharedWords::open(&name).err().map(|e| e.to_string()));
         let refusal = refused.unwrap_or_else(|| panic!("bare words were mapped though the file {words}"));

@@ -14,7 +14,7 @@ use crate::{ALL_POLICIES, ScratchLog, payload, read_on};
 const OURS: LogOwner = LogOwner { journal: 7, incarnation: 3, base: 41 };
 
 #[test]
-fn a_log_says_whose_it_is() {
+fn a_log_reports_its_owner() {
     for policy in ALL_POLICIES {
         let mut scratch = ScratchLog::shared(policy, 2);
         assert!(matches!(owner(scratch.place()), Err(LogOpenError::NotFound(_))));
@@ -25,14 +25,14 @@ fn a_log_says_whose_it_is() {
         assert_eq!(owners, [OURS; 3]);
         drop(writer);
         scratch.config.owner = LogOwner::default();
-        assert_eq!(scratch.writer().owner(), OURS, "who opens it changes nothing");
+        assert_eq!(scratch.writer().owner(), OURS, "a later open changes nothing");
     }
     let nobodys = ScratchLog::shared(OverflowPolicy::Overwrite, 2);
     assert_eq!(nobodys.writer().owner(), LogOwner { journal: 0, incarnation: 0, base: 0 });
 }
 
 #[test]
-fn who_joins_makes_nothing() {
+fn open_existing_creates_nothing() {
     let join = |scratch: &ScratchLog| Writer::open_existing(&scratch.config, &Calibration::nanoseconds());
     for policy in ALL_POLICIES {
         let scratch = ScratchLog::shared(policy, 2);
@@ -67,7 +67,7 @@ fn an_empty_log_begins_with_the_number_that_it_was_made_for() {
 }
 
 #[test]
-fn who_writes_to_a_retired_log_is_told() {
+fn a_writer_of_a_retired_log_gets_an_error() {
     for mandatory in [true, false] {
         let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
         scratch.config.mandatory = mandatory;
@@ -92,7 +92,7 @@ fn who_writes_to_a_retired_log_is_told() {
     }
 }
 
-/// As an OMS finds a lane of a killed OMS: the reader's cursor says that a reader exists.
+/// The cursor shows that a reader exists, as an OMS finds a lane of a killed OMS.
 #[test]
 fn the_lane_of_a_killed_reader_is_retired() {
     let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
@@ -108,14 +108,14 @@ fn the_lane_of_a_killed_reader_is_retired() {
 
 /// The holder of a lock on a file with shared write access is not trusted.
 #[test]
-fn who_reads_is_known_and_can_be_left_behind() {
+fn a_living_mandatory_reader_is_named_and_can_be_overridden() {
     let mut scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     scratch.config.mandatory = true;
     let ours = Some(std::process::id());
     let mut old = scratch.writer();
     let reader = Reader::open(scratch.place(), ReaderStart::Now, Registration::Mandatory).expect("it is there");
     assert_eq!((writer(scratch.place()), mandatory_reader(scratch.place())), (ours, ours));
-    force_remove(scratch.place()).expect("nobody is asked");
+    force_remove(scratch.place()).expect("it asks no process");
     assert_eq!((writer(scratch.place()), mandatory_reader(scratch.place())), (None, None));
     assert!(matches!(old.publish(0, 16, b"after"), Err(LogPublishError::NoReader)));
     drop(scratch.writer());
@@ -123,7 +123,7 @@ fn who_reads_is_known_and_can_be_left_behind() {
 }
 
 #[test]
-fn garbage_is_retired_too() {
+fn a_damaged_log_is_retired() {
     for (file, bytes) in [("data", &b"no log"[..]), ("data", b""), ("control", b"none"), ("control", &[7; 30_000])] {
         let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
         drop(scratch.writer());

@@ -26,7 +26,7 @@ const ASLEEP_NS: u64 = 3_600_000_000_000;
 const WAIT_LIMIT: Duration = Duration::from_secs(300);
 
 #[test]
-fn it_keeps_without_a_puller_until_it_is_full() {
+fn a_queue_without_a_puller_keeps_messages_until_it_is_full() {
     for segments in [2, 3, 8] {
         for scratch in
             [ScratchLog::shared(OverflowPolicy::Fail, segments), ScratchLog::on_disk(OverflowPolicy::Fail, segments)]
@@ -69,7 +69,7 @@ fn a_message_stays_while_it_is_handed_over() {
 
 /// Other pullers run for laps; a puller that slept meanwhile resumes with them, and receives no gap.
 #[test]
-fn a_puller_that_was_lapped_goes_on() {
+fn a_lapped_puller_continues() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.queue();
     let [mut quick, mut slow] = [(); 2].map(|()| scratch.puller(QueueDelivery::AtLeastOnce));
@@ -130,7 +130,7 @@ fn each_message_wakes_a_sleeper() {
 }
 
 #[test]
-fn a_sleeper_gets_what_another_gives_back() {
+fn a_sleeping_puller_gets_messages_of_a_dropped_one() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.queue();
     let [mut leaving, mut puller] = [(); 2].map(|()| scratch.puller(QueueDelivery::AtLeastOnce));
@@ -151,7 +151,7 @@ fn a_sleeper_gets_what_another_gives_back() {
 
 /// Files as a loss of power during a flush may leave them: of three files one is as it was before, or gone.
 #[test]
-fn what_is_not_acknowledged_outlives_its_files() {
+fn unacknowledged_messages_outlive_their_files() {
     for (file, is_gone) in [("data", false), ("control", false), ("control", true), ("queue", false), ("queue", true)] {
         eprintln!("{file}, gone: {is_gone}");
         check_loss(file, is_gone);
@@ -160,7 +160,7 @@ fn what_is_not_acknowledged_outlives_its_files() {
 
 /// A damaged byte on the disk costs one message, and not the queue.
 #[test]
-fn a_damaged_message_is_set_aside_and_told_once() {
+fn a_damaged_message_is_set_aside_and_reported_once() {
     for delivery in [QueueDelivery::AtMostOnce, QueueDelivery::AtLeastOnce] {
         for (bad, limit, is_reopened) in [(0, 10, false), (0, 1, true), (4, 10, true), (4, 1, false), (9, 10, false)] {
             let scratch = ScratchLog::on_disk(OverflowPolicy::Fail, 2);
@@ -209,7 +209,7 @@ fn a_full_queue_of_another_boot_is_emptied_first() {
 }
 
 #[test]
-fn who_cannot_push_or_pull_is_told_why() {
+fn a_refused_pusher_or_puller_gets_the_reason() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let open = || QueuePuller::open(scratch.place(), QueueDelivery::AtLeastOnce).err();
     let pushes = |config: &Config| Writer::open_queue(config, &Calibration::nanoseconds()).err();

@@ -96,7 +96,7 @@ fn a_killed_pusher_is_followed_by_the_next() {
 /// At-most-once delivery: a puller that dies while it reads its message has consumed it, and holds the queue no longer
 /// than it lives.
 #[test]
-fn what_was_taken_is_gone_with_its_puller() {
+fn messages_taken_at_most_once_are_gone_with_their_puller() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.queue();
     publish(&mut writer, 10);
@@ -126,7 +126,7 @@ fn what_was_taken_is_gone_with_its_puller() {
 }
 
 #[test]
-fn a_sleeper_gets_what_a_killed_puller_held() {
+fn a_sleeping_puller_gets_messages_of_a_killed_one() {
     let scratch = ScratchLog::shared(OverflowPolicy::Fail, 2);
     let mut writer = scratch.queue();
     publish(&mut writer, 10);

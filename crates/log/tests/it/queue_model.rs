@@ -114,7 +114,7 @@ impl ModelledQueue {
             }
             Err(LogPublishError::Full) => {
                 let oldest = self.messages.iter().position(|state| *state != MessageState::Done);
-                let there = self.messages.len() - oldest.expect("what is done holds nobody");
+                let there = self.messages.len() - oldest.expect("a full queue has an unfinished message");
                 assert!(there > FRAMES * (self.segments - 1), "full, and only {there} messages are to be kept");
             }
             Err(e) => panic!("{e}"),

@@ -16,7 +16,7 @@ const FRAME_BYTES: usize = 112;
 const FIRST_FRAME: usize = HEADER_BYTES + SEGMENT_HEADER_BYTES;
 
 #[test]
-fn a_writer_goes_on_where_the_last_one_stopped() {
+fn a_writer_resumes_where_the_last_one_stopped() {
     for scratch in ALL_POLICIES.iter().flat_map(|&p| [ScratchLog::shared(p, 3), ScratchLog::on_disk(p, 3)]) {
         let mut writer = scratch.writer();
         let mut reader = scratch.reader(ReaderStart::Now);
@@ -38,7 +38,7 @@ fn a_writer_goes_on_where_the_last_one_stopped() {
 
 /// Reader and next writer pass any rest of a segment, even one shorter than a frame.
 #[test]
-fn every_rest_of_a_segment_is_passed() {
+fn every_remainder_of_a_segment_is_passed() {
     for scratch in [ScratchLog::on_disk, ScratchLog::shared] {
         for length in (0..600).step_by(8) {
             let scratch = scratch(OverflowPolicy::Keep, 0);
@@ -77,7 +77,7 @@ fn damage_in_the_middle_is_refused() {
     for bit in 0..(FRAME_HEADER_BYTES + LENGTH + 4) * 8 {
         fs::write(scratch.data(), &whole).expect("the file can be written");
         flip(&scratch, FIRST_FRAME + 2 * FRAME_BYTES + bit / 8, 1 << (bit % 8));
-        let error = open(&scratch).err().unwrap_or_else(|| panic!("bit {bit} is damaged, and nobody says so"));
+        let error = open(&scratch).err().unwrap_or_else(|| panic!("bit {bit} is damaged, and no error follows"));
         assert!(matches!(error, LogOpenError::Damaged { .. }), "bit {bit}: {error}");
         assert!(error.to_string().contains("sequence 2"), "bit {bit}: {error}");
         let (read, error) = read_to_damage(&scratch);
@@ -238,7 +238,7 @@ fn a_second_writer_and_other_parameters_are_refused() {
 }
 
 #[test]
-fn another_clock_is_refused_in_shared_memory_and_told_on_a_disk() {
+fn another_clock_is_refused_in_shared_memory_and_marked_on_a_disk() {
     let mut later = Calibration::nanoseconds();
     (later.boot_id, later.ticks) = ([7; 16], 5);
     let shared = ScratchLog::shared(OverflowPolicy::Overwrite, 2);

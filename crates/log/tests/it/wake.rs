@@ -108,7 +108,7 @@ fn receive(reader: &mut Reader) -> u64 {
                 assert_eq!(message.payload, payload(message.sequence, 176));
                 return message.sequence;
             }
-            Next::Gap(missed) => panic!("nobody is lapped here, but {missed} are missing"),
+            Next::Gap(missed) => panic!("no reader is lapped here, but {missed} are missing"),
             Next::Empty => {}
         }
         reader.wait(Wait::Block, ASLEEP_NS);

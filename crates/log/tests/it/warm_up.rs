@@ -6,7 +6,7 @@ use crate::{ALL_POLICIES, Dice, ScratchLog, payload, read_on, seed};
 
 /// However wrong the guess, and however far behind the ring's readers, they find every message unchanged.
 #[test]
-fn lines_that_a_writer_takes_hold_nothing() {
+fn reclaimed_cache_lines_hold_no_frame() {
     let mut dice = Dice::new(seed());
     for scratch in ALL_POLICIES.iter().flat_map(|&p| [ScratchLog::shared(p, 3), ScratchLog::on_disk(p, 3)]) {
         let mut writer = scratch.writer();
@@ -29,7 +29,7 @@ fn lines_that_a_writer_takes_hold_nothing() {
 }
 
 #[test]
-fn a_rehearsal_leaves_no_trace() {
+fn a_warm_up_log_leaves_no_trace() {
     for scratch in ALL_POLICIES.iter().flat_map(|&p| [ScratchLog::shared(p, 3), ScratchLog::on_disk(p, 3)]) {
         let mut writer = scratch.writer();
         let mut reader = scratch.reader(ReaderStart::Now);
