@@ -19,7 +19,7 @@ use tickpath_bus_api::ConnectError;
 use tickpath_clock::{HostClock, sleep_ns};
 
 use crate::deadline::{CallDeadline, PAUSE_NS, TIMEOUT};
-use crate::error::{ErrorMeaning, KafkaServerError, classify, code_of, is_connection_error};
+use crate::error::{ErrorMeaning, KafkaServerError, ServerResult, classify, code_of, is_connection_error};
 use crate::handshake;
 use crate::reasons::OutageReasons;
 use crate::retention::TopicRetention;
@@ -114,7 +114,7 @@ impl Cluster {
 
     /// Creates a topic with this retention unless it exists, waits until it is usable, and returns its number of
     /// partitions. Refuses an existing topic with fewer replicas than the URL asks for.
-    pub fn ensure(&self, topic: &str, partitions: i32, retention: TopicRetention) -> Result<i32, KafkaServerError> {
+    pub fn ensure(&self, topic: &str, partitions: i32, retention: TopicRetention) -> ServerResult<i32> {
         if self.look_up_topic(topic)? == TopicLookup::Missing {
             self.create(topic, partitions, retention)?;
         }
@@ -138,7 +138,7 @@ impl Cluster {
     /// Ensures that an existing topic of one partition has the retention that its publisher asks for. An undecided
     /// topic, created by a subscriber, is changed; to let messages expire only while it is empty. Any two retentions
     /// that let messages expire are compatible, and unreadable settings are accepted.
-    pub fn ensure_retention(&self, topic: &str, wanted: TopicRetention) -> Result<(), KafkaServerError> {
+    pub fn ensure_retention(&self, topic: &str, wanted: TopicRetention) -> ServerResult {
         let Some(found) = self.topic_settings(topic)? else { return Ok(()) };
         let Some(has) = retention(&found) else { return Ok(()) };
         if has == wanted || has.expires() && wanted.expires() {
@@ -157,7 +157,7 @@ impl Cluster {
     }
 
     /// Returns whether a topic of one partition has never held a message.
-    fn is_empty(&self, topic: &str) -> Result<bool, KafkaServerError> {
+    fn is_empty(&self, topic: &str) -> ServerResult<bool> {
         let marks = self.watermarks(self.lookup.client(), topic, 0);
         let (_low, high) = marks.map_err(|e| self.explain(&e))?;
         Ok(high == 0)
@@ -189,14 +189,14 @@ impl Cluster {
     }
 
     /// Checks whether a server lets a new client in.
-    fn check_login(&self) -> Result<(), KafkaServerError> {
+    fn check_login(&self) -> ServerResult {
         let created = self.server.config(&[]).create_with_context(OutageReasons::default());
         let lookup: BaseConsumer<OutageReasons> = created.map_err(|e| KafkaServerError::from(&e))?;
         ping(&lookup).map_err(|error| with_tls_reason(&self.server, error))
     }
 
     /// Removes a topic, and waits until its name is free.
-    pub fn remove(&self, topic: &str) -> Result<(), KafkaServerError> {
+    pub fn remove(&self, topic: &str) -> ServerResult {
         match single_result(self.run_admin(self.admin.delete_topics(&[topic], &topic_options()))) {
             Ok(()) => {}
             Err(KafkaError::AdminOp(Code::UnknownTopicOrPartition)) => return Ok(()),
@@ -211,7 +211,7 @@ impl Cluster {
 
     /// Removes the group of a removed topic, or the next queue of this name would begin at its offsets. The server
     /// drops them with the topic, so a member that died silently does not matter.
-    pub fn remove_group(&self, group: &str, partitions: i32) -> Result<(), KafkaServerError> {
+    pub fn remove_group(&self, group: &str, partitions: i32) -> ServerResult {
         let deadline = self.deadline();
         loop {
             match single_result(self.run_admin(self.admin.delete_groups(&[group], &options()))) {
@@ -230,7 +230,7 @@ impl Cluster {
     }
 
     /// Returns the number of messages of a queue that are not acknowledged.
-    pub fn count_waiting(&self, queue: &str) -> Result<u64, KafkaServerError> {
+    pub fn count_waiting(&self, queue: &str) -> ServerResult<u64> {
         let deadline = self.deadline();
         let partitions = loop {
             match self.look_up_topic(queue)? {
@@ -269,7 +269,7 @@ impl Cluster {
         let _freed = self.run_admin(self.admin.delete_records(places, &options()));
     }
 
-    fn create(&self, topic: &str, partitions: i32, retention: TopicRetention) -> Result<(), KafkaServerError> {
+    fn create(&self, topic: &str, partitions: i32, retention: TopicRetention) -> ServerResult {
         // The server's default number of replicas, unless the URL has one.
         let replicas = self.server.replicas.unwrap_or(-1);
         let settings = self.settings(retention);
@@ -296,12 +296,7 @@ impl Cluster {
 
     /// Changes the settings of a topic to those of a new one. Its other settings are sent along, because the server
     /// resets those that are not.
-    fn change_settings(
-        &self,
-        topic: &str,
-        found: &ConfigResource,
-        retention: TopicRetention,
-    ) -> Result<(), KafkaServerError> {
+    fn change_settings(&self, topic: &str, found: &ConfigResource, retention: TopicRetention) -> ServerResult {
         let settings = self.settings(retention);
         let mut changed = AlterConfig::new(ResourceSpecifier::Topic(topic));
         for entry in found.entries.iter().filter(|entry| entry.source == ConfigSource::DynamicTopic) {
@@ -322,7 +317,7 @@ impl Cluster {
 
     /// Returns the settings of a topic; none if we lack the right. Retries, because a server that has just learned of a
     /// topic returns no settings yet.
-    fn topic_settings(&self, topic: &str) -> Result<Option<ConfigResource>, KafkaServerError> {
+    fn topic_settings(&self, topic: &str) -> ServerResult<Option<ConfigResource>> {
         let specifier = ResourceSpecifier::Topic(topic);
         let deadline = self.deadline();
         loop {
@@ -338,7 +333,7 @@ impl Cluster {
         }
     }
 
-    fn look_up_topic(&self, topic: &str) -> Result<TopicLookup, KafkaServerError> {
+    fn look_up_topic(&self, topic: &str) -> ServerResult<TopicLookup> {
         let metadata = self.lookup.fetch_metadata(Some(topic), TIMEOUT).map_err(|e| self.explain(&e))?;
         let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else {
             return Ok(TopicLookup::Missing);
@@ -356,7 +351,7 @@ impl Cluster {
     }
 
     /// Returns the committed offsets of a group in the topic of the same name.
-    fn committed_offsets(&self, group: &str, partitions: i32) -> Result<TopicPartitionList, KafkaServerError> {
+    fn committed_offsets(&self, group: &str, partitions: i32) -> ServerResult<TopicPartitionList> {
         let mut counter = self.group_offsets.lock().unwrap_or_else(PoisonError::into_inner);
         let consumer = match counter.take() {
             Some(counter) if counter.group == group => counter.consumer,
@@ -428,7 +423,7 @@ pub(crate) fn drain_events<C: ConsumerContext>(consumer: &BaseConsumer<C>) {
 }
 
 /// Waits until the cluster answers. Fails early if every server refuses.
-fn ping(lookup: &BaseConsumer<OutageReasons>) -> Result<(), KafkaServerError> {
+fn ping(lookup: &BaseConsumer<OutageReasons>) -> ServerResult {
     let mut last = KafkaServerError::Timeout;
     for patience in [FIRST_PROBE_TIMEOUT, TIMEOUT.saturating_sub(FIRST_PROBE_TIMEOUT)] {
         let Err(error) = lookup.fetch_metadata(Some(PROBE), patience) else {
@@ -486,7 +481,7 @@ fn is_not_ready(error: &KafkaError) -> bool {
         || matches!(code_of(error), Some(Code::UnknownTopicOrPartition | Code::UnknownPartition))
 }
 
-fn pause(deadline: &CallDeadline) -> Result<(), KafkaServerError> {
+fn pause(deadline: &CallDeadline) -> ServerResult {
     if deadline.is_expired() {
         return Err(KafkaServerError::Timeout);
     }

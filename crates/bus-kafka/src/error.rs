@@ -107,6 +107,9 @@ pub(crate) fn is_transient(error: &KafkaError) -> bool {
     matches!(classify(error), Some(ErrorMeaning::Retryable | ErrorMeaning::InDoubt))
 }
 
+/// Result of work that needs the server.
+pub(crate) type ServerResult<T = ()> = Result<T, KafkaServerError>;
+
 /// Reason for which a server cannot be used. Its text follows the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KafkaServerError {

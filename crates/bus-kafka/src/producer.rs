@@ -9,7 +9,7 @@ use tickpath_bus_api::Fate;
 
 use crate::cluster::Cluster;
 use crate::deadline::TIMEOUT;
-use crate::error::{KafkaServerError, fate, is_transient};
+use crate::error::{KafkaServerError, ServerResult, fate, is_transient};
 use crate::reports::DeliveryReports;
 
 /// Producer settings: each message is sent at once, and arrives once and in order even if the client library resends
@@ -66,7 +66,7 @@ pub(crate) struct KafkaSendFailure {
 
 impl TopicProducer {
     /// Connects at once, so that the first message does not pay for it. The topic must exist.
-    pub fn open(cluster: Arc<Cluster>, topic: String, partitions: i32) -> Result<Self, KafkaServerError> {
+    pub fn open(cluster: Arc<Cluster>, topic: String, partitions: i32) -> ServerResult<Self> {
         let producer = connect(&cluster, &topic, partitions)?;
         Ok(Self { cluster, topic, partitions, next_partition: 0, producer: Some(producer), buffer: Vec::new() })
     }
@@ -198,11 +198,7 @@ impl TopicProducer {
 }
 
 /// Creates a producer with a connection to the leader of each partition.
-fn connect(
-    cluster: &Cluster,
-    topic: &str,
-    partitions: i32,
-) -> Result<ThreadedProducer<DeliveryReports>, KafkaServerError> {
+fn connect(cluster: &Cluster, topic: &str, partitions: i32) -> ServerResult<ThreadedProducer<DeliveryReports>> {
     let config = cluster.server().config(&SETTINGS);
     let producer: ThreadedProducer<DeliveryReports> =
         config.create_with_context(DeliveryReports::default()).map_err(|e| KafkaServerError::from(&e))?;

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::blocking_connection::LocalRuntime;
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::server::NatsEndpoint;
 
 /// The pause before a reconnect.
@@ -29,13 +29,13 @@ const CHECKS_PER_SILENCE: u32 = 8;
 /// The work of a background thread.
 pub(crate) trait BackgroundFeed: Send + 'static {
     /// Subscribes, on each new connection; returns when the server has confirmed it.
-    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError>;
+    async fn attach(&mut self, connected: &NatsConnection) -> ServerResult;
 
     /// Puts messages into the caller's mailbox until the connection is lost.
-    async fn run(&mut self, connected: &NatsConnection) -> Result<Infallible, NatsServerError>;
+    async fn run(&mut self, connected: &NatsConnection) -> ServerResult<Infallible>;
 
     /// Gives back the messages that were not handed over.
-    async fn detach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError>;
+    async fn detach(&mut self, connected: &NatsConnection) -> ServerResult;
 
     /// Reports to the caller an error that does not pass by itself.
     fn report_error(&mut self, sentence: String);
@@ -51,7 +51,7 @@ pub(crate) struct ReceiverThread {
 
 impl ReceiverThread {
     /// Starts the thread; returns when the feed is attached for the first time.
-    pub fn start<F: BackgroundFeed>(server: Arc<NatsEndpoint>, feed: F) -> Result<Self, NatsServerError> {
+    pub fn start<F: BackgroundFeed>(server: Arc<NatsEndpoint>, feed: F) -> ServerResult<Self> {
         let (stop, stopped) = oneshot::channel();
         let (opened, outcome) = sync_channel(1);
         let (reconnects, outage) = (Arc::new(AtomicU64::new(0)), Outage::default());
@@ -97,7 +97,7 @@ struct ReceiverThreadState<F> {
     server: Arc<NatsEndpoint>,
     feed: F,
     /// The channel to the caller that waits for the first connection, until it is there.
-    opened: Option<SyncSender<Result<(), NatsServerError>>>,
+    opened: Option<SyncSender<ServerResult>>,
     /// The pause before the next connection.
     pause: Backoff,
     reconnects: Arc<AtomicU64>,

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
-use crate::error::{NatsServerError, printable_server_text};
+use crate::error::{NatsServerError, ServerResult, printable_server_text};
 use crate::server::NatsEndpoint;
 
 /// Max time for a server to accept a connection, and to answer a request.
@@ -68,7 +68,7 @@ impl From<UnusableReason> for NatsServerError {
 
 impl NatsConnection {
     /// Connects and logs in, to the first server that answers.
-    pub async fn open(server: &NatsEndpoint) -> Result<Self, NatsServerError> {
+    pub async fn open(server: &NatsEndpoint) -> ServerResult<Self> {
         resolve(server).await?;
         let (sender, trouble) = watch::channel(None);
         let is_open = Arc::new(AtomicBool::new(false));
@@ -106,10 +106,7 @@ impl NatsConnection {
     }
 
     /// Runs `ask`, and repeats it for a while as long as the cluster has no leader.
-    pub async fn retry_until_leader<T>(
-        &self,
-        mut ask: impl AsyncFnMut() -> Result<T, NatsServerError>,
-    ) -> Result<T, NatsServerError> {
+    pub async fn retry_until_leader<T>(&self, mut ask: impl AsyncFnMut() -> ServerResult<T>) -> ServerResult<T> {
         let mut election = pin!(sleep(self.election_timeout));
         loop {
             match ask().await {
@@ -123,10 +120,7 @@ impl NatsConnection {
     }
 
     /// Runs `work` with the limit [`TIMEOUT`]; fails early if the connection is lost.
-    pub async fn with_timeout<T>(
-        &self,
-        work: impl Future<Output = Result<T, NatsServerError>>,
-    ) -> Result<T, NatsServerError> {
+    pub async fn with_timeout<T>(&self, work: impl Future<Output = ServerResult<T>>) -> ServerResult<T> {
         match select(pin!(timeout(TIMEOUT, work)), pin!(self.failure())).await {
             Either::Left((Ok(done), _)) => done,
             Either::Left((Err(_elapsed), _)) => Err(NatsServerError::Timeout),
@@ -136,7 +130,7 @@ impl NatsConnection {
 
     /// Processes what the server has sent since the last call; fails if the connection is unusable, because the server
     /// may have closed it. Work that fails after this check may have arrived.
-    pub async fn process_incoming(&self, is_fresh: bool) -> Result<(), NatsServerError> {
+    pub async fn process_incoming(&self, is_fresh: bool) -> ServerResult {
         // The first turn polls the socket, the second one lets the library's tasks read it. A connection used just now
         // needs the second turn hardly ever, and a close that is missed so costs one more attempt.
         yield_now().await;
@@ -160,7 +154,7 @@ impl NatsConnection {
 
     /// Returns when the server has processed all that was sent before: it answers in order, also that the subject has
     /// no responder.
-    pub async fn round_trip(&self) -> Result<(), NatsServerError> {
+    pub async fn round_trip(&self) -> ServerResult {
         match self.client.request(self.client.new_inbox(), "".into()).await {
             Ok(_) => Ok(()),
             Err(e) if e.kind() == RequestErrorKind::NoResponders => Ok(()),
@@ -171,7 +165,7 @@ impl NatsConnection {
 
 /// Resolves the servers' names before the library does, which gives names no time limit and no error of their own. One
 /// server that resolves is enough.
-async fn resolve(server: &NatsEndpoint) -> Result<(), NatsServerError> {
+async fn resolve(server: &NatsEndpoint) -> ServerResult {
     let mut failure = None;
     for address in server.addresses() {
         match timeout(TIMEOUT, lookup_host(address)).await {

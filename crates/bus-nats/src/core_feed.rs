@@ -10,7 +10,7 @@ use crate::arrivals::{ArrivalSender, FeedReport, TopicArrival};
 use crate::background::BackgroundFeed;
 use crate::backlog::Backlog;
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 
 /// A queue group: the pullers that share the messages of a subject.
 pub(crate) struct QueueGroup {
@@ -62,7 +62,7 @@ impl CoreFeed {
 }
 
 impl BackgroundFeed for CoreFeed {
-    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn attach(&mut self, connected: &NatsConnection) -> ServerResult {
         let subscribed = match &self.group {
             Some(group) => connected.client.queue_subscribe(self.subject.clone(), group.name.to_owned()).await,
             None => connected.client.subscribe(self.subject.clone()).await,
@@ -75,7 +75,7 @@ impl BackgroundFeed for CoreFeed {
         Ok(())
     }
 
-    async fn run(&mut self, _connected: &NatsConnection) -> Result<Infallible, NatsServerError> {
+    async fn run(&mut self, _connected: &NatsConnection) -> ServerResult<Infallible> {
         loop {
             let subscription = self.subscription.as_mut().ok_or(NatsServerError::Closed)?;
             let message = subscription.next().await.ok_or(NatsServerError::Closed)?;
@@ -89,7 +89,7 @@ impl BackgroundFeed for CoreFeed {
         }
     }
 
-    async fn detach(&mut self, _connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn detach(&mut self, _connected: &NatsConnection) -> ServerResult {
         Ok(())
     }
 

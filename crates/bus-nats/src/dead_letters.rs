@@ -6,7 +6,7 @@ use async_nats::jetstream::stream::Config;
 use async_nats::{HeaderMap, Message, Subject};
 
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::ServerResult;
 use crate::receipt::Receipt;
 use crate::stream;
 
@@ -29,12 +29,7 @@ impl DeadLetterQueue {
 
     /// Stores a whole message there; returns when the server has it. The server drops a second copy within the queue's
     /// duplicate window.
-    pub async fn store(
-        &self,
-        connected: &NatsConnection,
-        message: &Message,
-        receipt: &Receipt,
-    ) -> Result<(), NatsServerError> {
+    pub async fn store(&self, connected: &NatsConnection, message: &Message, receipt: &Receipt) -> ServerResult {
         stream::ensure(connected, &self.stream).await?;
         let subject = Subject::from(self.stream.subjects.concat());
         let bare = || PublishMessage::build().payload(message.payload.clone());

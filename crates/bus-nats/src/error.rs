@@ -41,6 +41,9 @@ pub(crate) struct ErrorContext<'a> {
     pub hosts: &'a str,
 }
 
+/// Result of work that needs the server.
+pub(crate) type ServerResult<T = ()> = Result<T, NatsServerError>;
+
 /// The reason why a server cannot be used, as a sentence that continues after the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NatsServerError {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tickpath_clock::Clock;
 
 use crate::connection::TIMEOUT;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::server::NatsEndpoint;
 
 /// Max bytes of a server's first line; that of a cluster of 1,000 servers has a tenth of this.
@@ -15,7 +15,7 @@ const MAX_GREETING_BYTES: usize = 1 << 20;
 
 /// Checks one server after the other, until one has sent a whole first line. An error means that a server sends an
 /// endless line, or nothing; the client library finds all other faults.
-pub(crate) fn check(server: &NatsEndpoint) -> Result<(), NatsServerError> {
+pub(crate) fn check(server: &NatsEndpoint) -> ServerResult {
     let (mut failed, mut is_open) = (None, false);
     for (host, port) in server.addresses() {
         match has_first_line(server, host, port) {
@@ -28,7 +28,7 @@ pub(crate) fn check(server: &NatsEndpoint) -> Result<(), NatsServerError> {
 }
 
 /// Reports whether this server sends a whole first line; false if it sends none.
-fn has_first_line(server: &NatsEndpoint, host: &str, port: u16) -> Result<bool, NatsServerError> {
+fn has_first_line(server: &NatsEndpoint, host: &str, port: u16) -> ServerResult<bool> {
     let Ok(mut addresses) = (host, port).to_socket_addrs() else { return Ok(false) };
     let connected = addresses.find_map(|address| TcpStream::connect_timeout(&address, TIMEOUT).ok());
     let Some(mut stream) = connected else { return Ok(false) };

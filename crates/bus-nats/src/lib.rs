@@ -127,7 +127,7 @@ use tickpath_clock::{HostClock, Wait};
 use crate::blocking_connection::BlockingConnection;
 use crate::connection::NatsConnection;
 use crate::dead_letters::DeadLetterQueue;
-use crate::error::{NatsServerError, printable_server_text};
+use crate::error::{NatsServerError, ServerResult, printable_server_text};
 use crate::position::JetStreamPosition;
 use crate::publisher::{NatsPublisher, PublishTarget};
 use crate::puller::{CorePuller, StreamPuller};
@@ -171,10 +171,7 @@ impl NatsBus {
     }
 
     /// Runs `work` on a connection of its own.
-    fn with_connection<T>(
-        &self,
-        work: impl AsyncFn(&NatsConnection) -> Result<T, NatsServerError>,
-    ) -> Result<T, ConnectError> {
+    fn with_connection<T>(&self, work: impl AsyncFn(&NatsConnection) -> ServerResult<T>) -> Result<T, ConnectError> {
         let asked = self.server.try_each(|| BlockingConnection::open(&self.server)?.run_until_leader(&work));
         asked.map_err(|e| self.server.error(&e))
     }
@@ -360,7 +357,7 @@ fn clock() -> Result<HostClock, ConnectError> {
 }
 
 /// Checks that the server answers; returns the server's message limit, in bytes, and its description.
-fn probe_server(server: &NatsEndpoint) -> Result<(usize, ServerDescription), NatsServerError> {
+fn probe_server(server: &NatsEndpoint) -> ServerResult<(usize, ServerDescription)> {
     greeting::check(server)?;
     let link = server.try_each(|| {
         let link = BlockingConnection::open(server)?;

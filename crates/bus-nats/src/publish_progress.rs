@@ -5,7 +5,7 @@ use async_nats::jetstream::message::PublishMessage;
 use tickpath_bus_api::{Fate, MessageId};
 
 use crate::connection::NatsConnection;
-use crate::error::{NatsServerError, is_not_stored};
+use crate::error::{NatsServerError, ServerResult, is_not_stored};
 
 /// A message as it is sent.
 #[derive(Clone)]
@@ -86,7 +86,7 @@ pub(crate) async fn publish_core(
     together: &[usize],
     message: &dyn Fn(usize) -> Outgoing,
     sending: &mut PublishProgress,
-) -> Result<(), NatsServerError> {
+) -> ServerResult {
     for &at in together {
         connected.client.publish(subject.clone(), message(at).bytes.into()).await?;
         sending.mark_handed_over(at);
@@ -105,7 +105,7 @@ pub(crate) async fn publish_stored(
     together: &[usize],
     message: &dyn Fn(usize) -> Outgoing,
     sending: &mut PublishProgress,
-) -> Result<(), NatsServerError> {
+) -> ServerResult {
     let mut confirmations = Vec::with_capacity(together.len());
     let mut end = Ok(());
     for &at in together {

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use crate::blocking_connection::BlockingConnection;
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::publish_progress::{Outgoing, PublishProgress, publish_core, publish_stored};
 use crate::server::NatsEndpoint;
 use crate::stream;
@@ -52,7 +52,7 @@ pub(crate) struct NatsPublisher {
 
 impl NatsPublisher {
     /// Connects at once, so that the first message does not pay for it.
-    pub fn open(server: Arc<NatsEndpoint>, target: PublishTarget, clock: HostClock) -> Result<Self, NatsServerError> {
+    pub fn open(server: Arc<NatsEndpoint>, target: PublishTarget, clock: HostClock) -> ServerResult<Self> {
         let mut publisher = Self {
             server,
             target,
@@ -70,7 +70,7 @@ impl NatsPublisher {
         Ok(publisher)
     }
 
-    fn connect(&mut self) -> Result<(), NatsServerError> {
+    fn connect(&mut self) -> ServerResult {
         let wanted = self.target.stream.as_ref();
         let (link, stream) = self.server.try_each(|| {
             let link = BlockingConnection::open(&self.server)?;
@@ -213,7 +213,7 @@ impl NatsPublisher {
         count: usize,
         message: &dyn Fn(usize) -> Outgoing,
         since: u64,
-    ) -> (PublishProgress, Result<(), NatsServerError>) {
+    ) -> (PublishProgress, ServerResult) {
         let mut sending = PublishProgress::new(count);
         let mut result = self.attempt(message, &mut sending);
         let is_known_again = self.is_stored() && self.expired_window(since).is_none();
@@ -240,11 +240,7 @@ impl NatsPublisher {
         (sending, result)
     }
 
-    fn attempt(
-        &mut self,
-        message: &dyn Fn(usize) -> Outgoing,
-        sending: &mut PublishProgress,
-    ) -> Result<(), NatsServerError> {
+    fn attempt(&mut self, message: &dyn Fn(usize) -> Outgoing, sending: &mut PublishProgress) -> ServerResult {
         if self.link.is_none() {
             self.connect()?;
             self.reconnects += 1;

@@ -17,7 +17,7 @@ use crate::backlog::Backlog;
 use crate::connection::TIMEOUT;
 use crate::core_feed::{CoreFeed, QueueGroup};
 use crate::demand::{Demand, MAX_REQUESTED};
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::names;
 use crate::pulse::{age, safe_hold_time};
 use crate::queue_feed::{
@@ -53,12 +53,7 @@ pub(crate) struct CorePuller {
 
 impl CorePuller {
     /// Subscribes.
-    pub fn open(
-        server: Arc<NatsEndpoint>,
-        queue: &str,
-        config: &QueueConfig,
-        wait: Wait,
-    ) -> Result<Self, NatsServerError> {
+    pub fn open(server: Arc<NatsEndpoint>, queue: &str, config: &QueueConfig, wait: Wait) -> ServerResult<Self> {
         let (mailbox, backlog, foreign) = (Mailbox::new(), Backlog::default(), config.foreign);
         let group = QueueGroup { name: GROUP, queue: queue.to_owned(), foreign };
         let arrived = ArrivalSender::new(mailbox.clone());
@@ -148,7 +143,7 @@ impl StreamPuller {
         config: &QueueConfig,
         wait: Wait,
         clock: HostClock,
-    ) -> Result<Self, NatsServerError> {
+    ) -> ServerResult<Self> {
         let (mailbox, demand) = (Mailbox::new(), Demand::default());
         let (orders, ordered) = unbounded_channel();
         let silence = pulling.silence;

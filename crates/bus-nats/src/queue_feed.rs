@@ -25,7 +25,7 @@ use crate::confirmations::Confirmations;
 use crate::connection::NatsConnection;
 use crate::dead_letters::DeadLetterQueue;
 use crate::demand::Demand;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::inbox::{ConsumerInbox, InboxFetch};
 use crate::pulse::{Pulse, safe_hold_time};
 use crate::receipt::Receipt;
@@ -172,7 +172,7 @@ impl QueueFeed {
     }
 
     /// Reports whether another message has the place of the newest message that was received.
-    async fn is_replaced(&self, stream: &Stream) -> Result<bool, NatsServerError> {
+    async fn is_replaced(&self, stream: &Stream) -> ServerResult<bool> {
         let Some(newest) = self.newest else { return Ok(false) };
         match stream.get_raw_message(newest.sequence + 1).await {
             Ok(found) => Ok(found.time.unix_timestamp_nanos() != i128::from(newest.time_ns)),
@@ -184,7 +184,7 @@ impl QueueFeed {
 
     /// Puts a message into the mailbox and returns true; a foreign message is dropped, and one that was delivered too
     /// often is moved to the dead letters.
-    async fn forward(&mut self, connected: &NatsConnection, message: Message) -> Result<bool, NatsServerError> {
+    async fn forward(&mut self, connected: &NatsConnection, message: Message) -> ServerResult<bool> {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| NatsServerError::NotNats("a message without a receipt".to_owned()))?;
         self.seen_count = self.seen_count.max(receipt.sequence + 1);
@@ -213,7 +213,7 @@ impl QueueFeed {
         connected: &NatsConnection,
         message: &Message,
         receipt: &Receipt,
-    ) -> Result<(), NatsServerError> {
+    ) -> ServerResult {
         let Self { config: pulling, confirmations, .. } = self;
         let (Some(dead_letters), Some(confirmations)) = (&pulling.dead_letters, confirmations) else { return Ok(()) };
         let moving = async {
@@ -245,7 +245,7 @@ impl QueueFeed {
         era == self.epoch && self.pulse.age(ticks) < safe_hold_time(self.config.silence)
     }
 
-    async fn handle_request(&mut self, connected: &NatsConnection, order: FeedRequest) -> Result<(), NatsServerError> {
+    async fn handle_request(&mut self, connected: &NatsConnection, order: FeedRequest) -> ServerResult {
         match order {
             FeedRequest::Settle(settlement) => self.settle(connected, settlement).await,
             FeedRequest::Fetch(FetchRequest { messages, done }) => {
@@ -257,7 +257,7 @@ impl QueueFeed {
         }
     }
 
-    async fn fetch(&mut self, connected: &NatsConnection, messages: usize) -> Result<(), NatsServerError> {
+    async fn fetch(&mut self, connected: &NatsConnection, messages: usize) -> ServerResult {
         let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
         let mut fetch = inbox.fetch(messages).await?;
         self.forward_fetched(connected, &mut fetch).await?;
@@ -270,11 +270,7 @@ impl QueueFeed {
     }
 
     /// Hands on all messages of a fetch.
-    async fn forward_fetched(
-        &mut self,
-        connected: &NatsConnection,
-        fetch: &mut InboxFetch,
-    ) -> Result<(), NatsServerError> {
+    async fn forward_fetched(&mut self, connected: &NatsConnection, fetch: &mut InboxFetch) -> ServerResult {
         loop {
             let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
             let Some(message) = inbox.next_fetched(fetch).await? else { return Ok(()) };
@@ -283,7 +279,7 @@ impl QueueFeed {
     }
 
     /// Sends a settlement, and fails if the connection is lost: the caller then sends it again on the next connection.
-    async fn settle(&mut self, connected: &NatsConnection, settlement: Settlement) -> Result<(), NatsServerError> {
+    async fn settle(&mut self, connected: &NatsConnection, settlement: Settlement) -> ServerResult {
         let Settlement { replies, epoch: era, kind, is_confirmed, is_decided, done } = settlement;
         // Relaxed: the flag orders no other memory.
         if is_decided.swap(true, Ordering::Relaxed) {
@@ -314,7 +310,7 @@ impl QueueFeed {
 }
 
 impl BackgroundFeed for QueueFeed {
-    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn attach(&mut self, connected: &NatsConnection) -> ServerResult {
         self.inbox = None;
         let stream = stream::ensure(connected, &self.config.stream).await?;
         let consumer = stream.create_consumer(shared_consumer_config(self.config.silence)).await?;
@@ -327,7 +323,7 @@ impl BackgroundFeed for QueueFeed {
         Ok(())
     }
 
-    async fn run(&mut self, connected: &NatsConnection) -> Result<Infallible, NatsServerError> {
+    async fn run(&mut self, connected: &NatsConnection) -> ServerResult<Infallible> {
         loop {
             let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
             let next = {
@@ -358,7 +354,7 @@ impl BackgroundFeed for QueueFeed {
 
     /// Gives back the messages that came and were not handed over, so that another puller gets them at once. Leaves
     /// alone those that another puller may have by now.
-    async fn detach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn detach(&mut self, connected: &NatsConnection) -> ServerResult {
         let mut unread: Vec<Message> = Vec::new();
         while let Some(held) = self.mailbox.take_back() {
             unread.extend(held.ok().filter(|held| self.is_held(held.epoch, held.ticks)).map(|held| held.message));
@@ -378,7 +374,7 @@ impl BackgroundFeed for QueueFeed {
 }
 
 /// Returns when the acknowledgements are sent.
-async fn send_acks(connected: &NatsConnection, replies: &[Subject], kind: AckKind) -> Result<(), NatsServerError> {
+async fn send_acks(connected: &NatsConnection, replies: &[Subject], kind: AckKind) -> ServerResult {
     for reply in replies {
         connected.client.publish(reply.clone(), kind.into()).await?;
     }

@@ -15,7 +15,7 @@ use tickpath_bus_api::{ConnectError, TopicNames};
 use tickpath_clock::HostClock;
 use tickpath_tls::{ALL_VERSIONS, client_config};
 
-use crate::error::{ErrorContext, NatsServerError};
+use crate::error::{ErrorContext, NatsServerError, ServerResult};
 
 /// The default port.
 pub(crate) const PORT: u16 = 4222;
@@ -147,7 +147,7 @@ impl NatsEndpoint {
 
     /// Runs `work`, which connects, for one server after the other, as long as it fails for want of JetStream or of a
     /// leader.
-    pub fn try_each<T>(&self, mut work: impl FnMut() -> Result<T, NatsServerError>) -> Result<T, NatsServerError> {
+    pub fn try_each<T>(&self, mut work: impl FnMut() -> ServerResult<T>) -> ServerResult<T> {
         for _ in 1..self.count() {
             let first = self.first();
             match work() {
@@ -189,7 +189,7 @@ impl NatsEndpoint {
     }
 
     /// Returns the client library's options, with login and TLS. Reads the files that the URL names.
-    pub fn options(&self) -> Result<ConnectOptions, NatsServerError> {
+    pub fn options(&self) -> ServerResult<ConnectOptions> {
         let options = match &self.login {
             None => ConnectOptions::new(),
             Some(NatsLogin::Token(token)) => ConnectOptions::with_token(token.clone()),
@@ -275,7 +275,7 @@ fn read_storage(url: &Url) -> Result<Option<StreamStorage>, String> {
     Ok(Some(StreamStorage { is_durable: url.has("durable"), replicas }))
 }
 
-fn credentials_options(file: &Path) -> Result<ConnectOptions, NatsServerError> {
+fn credentials_options(file: &Path) -> ServerResult<ConnectOptions> {
     let text = read(file, "creds")?;
     let place = file.display();
     ConnectOptions::with_credentials(&text).map_err(|e| {
@@ -284,7 +284,7 @@ fn credentials_options(file: &Path) -> Result<ConnectOptions, NatsServerError> {
 }
 
 /// Reads the first word that can be a user's seed; tools write comments around it.
-fn read_seed(file: &Path) -> Result<String, NatsServerError> {
+fn read_seed(file: &Path) -> ServerResult<String> {
     let text = read(file, "nkey")?;
     let seed = text.split_whitespace().find(|word| word.starts_with("SU") && word.len() > 40);
     let place = file.display();
@@ -293,12 +293,12 @@ fn read_seed(file: &Path) -> Result<String, NatsServerError> {
     seed.map(str::to_owned).ok_or_else(none)
 }
 
-fn read(file: &Path, option: &str) -> Result<String, NatsServerError> {
+fn read(file: &Path, option: &str) -> ServerResult<String> {
     let place = file.display();
     fs::read_to_string(file).map_err(|e| NatsServerError::File(format!("{place}: {e}; check '{option}' in the URL")))
 }
 
-fn trusting_config(files: &ClientTlsFiles) -> Result<ClientConfig, NatsServerError> {
+fn trusting_config(files: &ClientTlsFiles) -> ServerResult<ClientConfig> {
     let identity = files.identity.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
     client_config(files.ca.as_deref(), identity, ALL_VERSIONS).map_err(NatsServerError::File)
 }

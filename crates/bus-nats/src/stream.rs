@@ -9,7 +9,7 @@ use tickpath_bus_api::wire::HEADER_BYTES;
 use tickpath_bus_api::{Policy, TopicConfig};
 
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::names;
 use crate::server::StreamStorage;
 
@@ -63,7 +63,7 @@ pub(crate) fn queue_stream_config(queue: &str, keeping: StreamStorage) -> Config
 
 /// Makes the stream if it does not exist. An existing one is taken with its capacity, but not with another policy or
 /// age, nor in another storage, nor on fewer servers.
-pub(crate) async fn ensure(connected: &NatsConnection, wanted: &Config) -> Result<Stream, NatsServerError> {
+pub(crate) async fn ensure(connected: &NatsConnection, wanted: &Config) -> ServerResult<Stream> {
     let error = match connected.context.create_stream(wanted).await {
         Ok(stream) => return Ok(stream),
         Err(error) => error,
@@ -81,7 +81,7 @@ pub(crate) async fn ensure(connected: &NatsConnection, wanted: &Config) -> Resul
 }
 
 /// Returns the stream of this name, if it exists.
-pub(crate) async fn find(connected: &NatsConnection, name: &str) -> Result<Option<Stream>, NatsServerError> {
+pub(crate) async fn find(connected: &NatsConnection, name: &str) -> ServerResult<Option<Stream>> {
     match connected.context.get_stream(name).await.map_err(NatsServerError::from) {
         Ok(stream) => Ok(Some(stream)),
         Err(NatsServerError::StreamGone) => Ok(None),
@@ -90,7 +90,7 @@ pub(crate) async fn find(connected: &NatsConnection, name: &str) -> Result<Optio
 }
 
 /// Removes the stream of this name, if it exists.
-pub(crate) async fn remove(connected: &NatsConnection, name: &str) -> Result<(), NatsServerError> {
+pub(crate) async fn remove(connected: &NatsConnection, name: &str) -> ServerResult {
     match connected.context.delete_stream(name).await.map_err(NatsServerError::from) {
         Ok(_) | Err(NatsServerError::StreamGone) => Ok(()),
         Err(e) => Err(e),
@@ -98,7 +98,7 @@ pub(crate) async fn remove(connected: &NatsConnection, name: &str) -> Result<(),
 }
 
 /// Returns the number of a queue's messages that no puller has requested yet.
-pub(crate) async fn count_waiting(connected: &NatsConnection, name: &str) -> Result<u64, NatsServerError> {
+pub(crate) async fn count_waiting(connected: &NatsConnection, name: &str) -> ServerResult<u64> {
     let Some(stream) = find(connected, name).await? else { return Ok(0) };
     match stream.consumer_info(QUEUE_CONSUMER).await {
         Ok(consumer) => Ok(consumer.num_pending),
@@ -138,7 +138,7 @@ fn stream_config(name: String, subject: String, retention: RetentionPolicy, keep
     }
 }
 
-fn check_config(there: &Config, wanted: &Config) -> Result<(), NatsServerError> {
+fn check_config(there: &Config, wanted: &Config) -> ServerResult {
     let subject = wanted.subjects.concat();
     if policy(there) != policy(wanted) {
         return Err(NatsServerError::PolicyMismatch { topic: subject, there: policy(there).name() });

@@ -15,7 +15,7 @@ use crate::background::ReceiverThread;
 use crate::backlog::{self, Backlog};
 use crate::core_feed::CoreFeed;
 use crate::demand::{Demand, MAX_REQUESTED};
-use crate::error::NatsServerError;
+use crate::error::ServerResult;
 use crate::names;
 use crate::position::JetStreamPosition;
 use crate::receipt::Receipt;
@@ -46,7 +46,7 @@ enum UnreadBound {
 
 impl NatsSubscriber {
     /// Subscribes to a subject of core NATS.
-    pub fn to_subject(server: Arc<NatsEndpoint>, topic: &str, wait: Wait) -> Result<Self, NatsServerError> {
+    pub fn to_subject(server: Arc<NatsEndpoint>, topic: &str, wait: Wait) -> ServerResult<Self> {
         let (mailbox, backlog) = (Mailbox::new(), Backlog::default());
         let feed =
             CoreFeed::new(names::topic_subject(topic), None, ArrivalSender::new(mailbox.clone()), backlog.clone());
@@ -61,7 +61,7 @@ impl NatsSubscriber {
         start: StartPosition,
         behind: Option<(JetStreamPosition, MessageIdTracker)>,
         wait: Wait,
-    ) -> Result<Self, NatsServerError> {
+    ) -> ServerResult<Self> {
         let (mailbox, demand, begun) = (Mailbox::new(), Demand::default(), Arc::default());
         let (place, tracker) = behind.map_or_else(Default::default, |(place, tracker)| (Some(place), tracker));
         demand.raise(MAX_REQUESTED);

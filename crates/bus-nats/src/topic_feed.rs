@@ -17,7 +17,7 @@ use crate::background::BackgroundFeed;
 use crate::backlog;
 use crate::connection::NatsConnection;
 use crate::demand::Demand;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::inbox::ConsumerInbox;
 use crate::position::{JetStreamPosition, created_ns};
 use crate::receipt::Receipt;
@@ -115,7 +115,7 @@ impl TopicFeed {
 
     /// Resumes in this stream: at the last place, or behind what it still has if it came back with fewer messages than
     /// were read, or at the beginning if it is another stream.
-    async fn follow(&mut self, connected: &NatsConnection, stream: Stream) -> Result<(), NatsServerError> {
+    async fn follow(&mut self, connected: &NatsConnection, stream: Stream) -> ServerResult {
         let stream = self.caught_up(connected, stream).await?;
         let info = stream.cached_info();
         let made_ns = created_ns(info.created);
@@ -151,7 +151,7 @@ impl TopicFeed {
     }
 
     /// Returns the stream once its leader seems to have applied all that the cluster agreed on.
-    async fn caught_up(&self, connected: &NatsConnection, stream: Stream) -> Result<Stream, NatsServerError> {
+    async fn caught_up(&self, connected: &NatsConnection, stream: Stream) -> ServerResult<Stream> {
         let mut stream = stream;
         for _ in 0..MAX_LEADER_CHECKS {
             let info = stream.cached_info();
@@ -167,7 +167,7 @@ impl TopicFeed {
 
     /// Returns the first place in a stream that came back with less whose message is newer than all that was read;
     /// `place` at most.
-    async fn first_unread(&self, stream: &Stream, place: u64) -> Result<u64, NatsServerError> {
+    async fn first_unread(&self, stream: &Stream, place: u64) -> ServerResult<u64> {
         let Some(start_time) = self.last_read_ns.and_then(|ns| from_nanos(i128::from(ns) + 1).ok()) else {
             return Ok(place);
         };
@@ -197,7 +197,7 @@ impl TopicFeed {
         }
     }
 
-    fn forward(&mut self, message: Message) -> Result<(), NatsServerError> {
+    fn forward(&mut self, message: Message) -> ServerResult {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| NatsServerError::NotNats("a message without a receipt".to_owned()))?;
         if self.next.is_some_and(|next| receipt.sequence < next) {
@@ -227,7 +227,7 @@ impl TopicFeed {
 }
 
 impl BackgroundFeed for TopicFeed {
-    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn attach(&mut self, connected: &NatsConnection) -> ServerResult {
         self.inbox = None;
         let found = stream::find(connected, &self.stream).await?;
         let server = connected.client.server_info().server_id;
@@ -250,7 +250,7 @@ impl BackgroundFeed for TopicFeed {
         Ok(())
     }
 
-    async fn run(&mut self, connected: &NatsConnection) -> Result<Infallible, NatsServerError> {
+    async fn run(&mut self, connected: &NatsConnection) -> ServerResult<Infallible> {
         loop {
             if let Some(inbox) = &mut self.inbox {
                 let message = inbox.next().await?;
@@ -264,7 +264,7 @@ impl BackgroundFeed for TopicFeed {
         }
     }
 
-    async fn detach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn detach(&mut self, connected: &NatsConnection) -> ServerResult {
         if let Some(inbox) = self.inbox.take() {
             connected.context.delete_consumer_from_stream(inbox.consumer(), &self.stream).await?;
         }
@@ -277,7 +277,7 @@ impl BackgroundFeed for TopicFeed {
 }
 
 /// Returns the first place to read in an existing stream from which nothing was read yet.
-fn first_sequence(start: StartPosition, oldest: u64, published: u64) -> Result<u64, NatsServerError> {
+fn first_sequence(start: StartPosition, oldest: u64, published: u64) -> ServerResult<u64> {
     match start {
         StartPosition::Now => Ok(published),
         StartPosition::Oldest | StartPosition::After(_) => Ok(oldest),

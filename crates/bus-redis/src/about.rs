@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tickpath_bus_api::ServerDescription;
 
 use crate::connection::RedisConnection;
-use crate::error::{RedisServerError, printable_server_text};
+use crate::error::{ServerResult, printable_server_text};
 use crate::info::RedisInfo;
 use crate::server::{Mechanism, RedisEndpoint};
 
@@ -34,7 +34,7 @@ pub(crate) fn about(server: &RedisEndpoint) -> ServerDescription {
     }
 }
 
-fn fetch_about(server: &RedisEndpoint) -> Result<ServerDescription, RedisServerError> {
+fn fetch_about(server: &RedisEndpoint) -> ServerResult<ServerDescription> {
     let mut link = RedisConnection::open_ready(server)?;
     let info = RedisInfo::request(&mut link).map_err(|e| e.to_string());
     let field = |name: &str| {

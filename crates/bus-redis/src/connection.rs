@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tickpath_clock::HostClock;
 
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::resp::{self, MAX_PLAIN_REPLY_BYTES, RespError, RespItem, RespReader, UNEXPECTED};
 use crate::server::{RedisEndpoint, RedisServerAddress, TIMEOUT};
@@ -65,7 +65,7 @@ enum RedisReadMode {
 
 impl RedisConnection {
     /// Connects without logging in.
-    pub fn connect(server: &RedisEndpoint, address: &RedisServerAddress) -> Result<Self, RedisServerError> {
+    pub fn connect(server: &RedisEndpoint, address: &RedisServerAddress) -> ServerResult<Self> {
         let socket = RedisSocket::connect(address, server.tls())?;
         let mode = RedisReadMode::Blocking(TIMEOUT);
         let (address, buffer) = (address.clone(), vec![0; BUFFER_BYTES]);
@@ -89,7 +89,7 @@ impl RedisConnection {
     }
 
     /// Returns whether the server follows no other server. A server that refuses `ROLE` counts as a master.
-    pub fn is_master(&mut self) -> Result<bool, RedisServerError> {
+    pub fn is_master(&mut self) -> ServerResult<bool> {
         let role = self.request(&["ROLE"], |items| {
             items.array()?;
             Ok(items.bulk()? != b"slave")
@@ -139,13 +139,13 @@ impl RedisConnection {
     }
 
     /// Sends a `PING` and waits for its reply.
-    pub fn ping(&mut self) -> Result<(), RedisServerError> {
+    pub fn ping(&mut self) -> ServerResult {
         self.request(&["PING"], |items| if items.status()? == b"PONG" { Ok(()) } else { Err(UNEXPECTED) })
     }
 
     /// Checks a silent subscription: sends a `PING` after half of `silence`, and fails when all of it is over without a
     /// byte. The reply is no message, and is skipped by the reader.
-    pub fn check_alive(&mut self, silence: Duration) -> Result<(), RedisServerError> {
+    pub fn check_alive(&mut self, silence: Duration) -> ServerResult {
         if self.last_received.elapsed() < silence / 2 {
             return Ok(());
         }
@@ -167,7 +167,7 @@ impl RedisConnection {
     }
 
     /// Subscribes to a channel. Returns when the server has confirmed, so that no later message is missed.
-    pub fn subscribe(&mut self, channel: &str) -> Result<(), RedisServerError> {
+    pub fn subscribe(&mut self, channel: &str) -> ServerResult {
         let confirmed = self.request(&["SUBSCRIBE", channel], |items| {
             let is_confirmed = items.array()? == 3 && items.bulk()? == b"subscribe";
             if is_confirmed { Ok(()) } else { Err(UNEXPECTED) }
@@ -180,7 +180,7 @@ impl RedisConnection {
         &mut self,
         parts: &[&str],
         read: impl FnOnce(&mut RespReader<'_>) -> Result<T, RespError>,
-    ) -> Result<T, RedisServerError> {
+    ) -> ServerResult<T> {
         self.request_messages(0, parts, read)
     }
 
@@ -190,7 +190,7 @@ impl RedisConnection {
         messages: usize,
         parts: &[&str],
         read: impl FnOnce(&mut RespReader<'_>) -> Result<T, RespError>,
-    ) -> Result<T, RedisServerError> {
+    ) -> ServerResult<T> {
         let mut command = Vec::new();
         resp::command(&mut command, parts);
         self.send(&command)?;
@@ -205,7 +205,7 @@ impl RedisConnection {
         keys: &[&str],
         words: &[&str],
         mut read: impl FnMut(&mut RespReader<'_>) -> Result<T, RespError>,
-    ) -> Result<T, RedisServerError> {
+    ) -> ServerResult<T> {
         let count = keys.len().to_string();
         if let Some(digest) = self.digest(script)? {
             let command = [&["EVALSHA", digest.as_str(), &count][..], keys, words].concat();
@@ -220,7 +220,7 @@ impl RedisConnection {
 
     /// Returns the digest by which this server knows a script, after a `SCRIPT LOAD` if needed; none if the server
     /// refuses it.
-    fn digest(&mut self, script: &'static str) -> Result<Option<String>, RedisServerError> {
+    fn digest(&mut self, script: &'static str) -> ServerResult<Option<String>> {
         if let Some((_, digest)) = self.scripts.iter().find(|(known, _)| *known == script) {
             return Ok(digest.clone());
         }
@@ -238,14 +238,14 @@ impl RedisConnection {
     }
 
     /// Sends a command whose reply will be discarded.
-    pub fn send_unanswered(&mut self, command: &[u8]) -> Result<(), RedisServerError> {
+    pub fn send_unanswered(&mut self, command: &[u8]) -> ServerResult {
         self.send(command)?;
         self.discarded_replies += 1;
         Ok(())
     }
 
     /// Sends commands. Fails after the timeout of an answer, extended by a second for each mebibyte.
-    pub fn send(&mut self, commands: &[u8]) -> Result<(), RedisServerError> {
+    pub fn send(&mut self, commands: &[u8]) -> ServerResult {
         let begun = HostInstant::now(self.clock);
         self.sent = 0;
         loop {
@@ -280,7 +280,7 @@ impl RedisConnection {
         &mut self,
         timeout: Duration,
         read: impl FnOnce(&mut RespReader<'_>) -> Result<T, RespError>,
-    ) -> Result<T, RedisServerError> {
+    ) -> ServerResult<T> {
         self.receive_messages(0, timeout, read)
     }
 
@@ -291,7 +291,7 @@ impl RedisConnection {
         messages: usize,
         timeout: Duration,
         read: impl FnOnce(&mut RespReader<'_>) -> Result<T, RespError>,
-    ) -> Result<T, RedisServerError> {
+    ) -> ServerResult<T> {
         let begun = HostInstant::now(self.clock);
         let length = loop {
             let most = if self.discarded_replies > 0 { MAX_PLAIN_REPLY_BYTES } else { resp::max_reply_bytes(messages) };
@@ -327,12 +327,12 @@ impl RedisConnection {
     /// Returns the length of the oldest reply, or of the next value in it, which brings at most `messages` messages;
     /// none if it is incomplete.
     #[inline]
-    pub fn length(&self, messages: usize) -> Result<Option<usize>, RedisServerError> {
+    pub fn length(&self, messages: usize) -> ServerResult<Option<usize>> {
         self.length_within(resp::max_reply_bytes(messages))
     }
 
     #[inline]
-    fn length_within(&self, most: usize) -> Result<Option<usize>, RedisServerError> {
+    fn length_within(&self, most: usize) -> ServerResult<Option<usize>> {
         Ok(resp::length(self.unread(), most)?)
     }
 
@@ -344,7 +344,7 @@ impl RedisConnection {
 
     /// Returns the number of entries of one stream in a reply that may be incomplete, and the bytes before the entries.
     /// The number is none if the request timed out on the server.
-    pub fn entries(&self) -> Result<Option<(Option<usize>, usize)>, RedisServerError> {
+    pub fn entries(&self) -> ServerResult<Option<(Option<usize>, usize)>> {
         let mut items = RespReader::with_limit(self.unread(), MAX_PLAIN_REPLY_BYTES);
         match items.item()? {
             Some(RespItem::Array(1)) => {}
@@ -369,13 +369,13 @@ impl RedisConnection {
     }
 
     /// Reads available bytes into the buffer, without waiting; false if there are none.
-    pub fn receive(&mut self) -> Result<bool, RedisServerError> {
+    pub fn receive(&mut self) -> ServerResult<bool> {
         self.set_mode(RedisReadMode::NonBlocking)?;
         self.read()
     }
 
     /// Waits for bytes up to `timeout` and reads them; false if none came.
-    pub fn receive_within(&mut self, timeout: Duration) -> Result<bool, RedisServerError> {
+    pub fn receive_within(&mut self, timeout: Duration) -> ServerResult<bool> {
         self.set_mode(RedisReadMode::Blocking(timeout.max(Duration::from_micros(1))))?;
         self.read()
     }
@@ -384,7 +384,7 @@ impl RedisConnection {
         &self.buffer[self.start..self.end]
     }
 
-    fn read(&mut self) -> Result<bool, RedisServerError> {
+    fn read(&mut self) -> ServerResult<bool> {
         self.make_room();
         loop {
             match self.socket.read(&mut self.buffer[self.end..]) {

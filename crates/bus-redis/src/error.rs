@@ -8,6 +8,9 @@ use crate::resp::{ReplyLimit, RespError};
 /// Max number of characters of a server's text that a message repeats.
 const MAX_TEXT_CHARS: usize = 1024;
 
+/// Result of work that needs the server.
+pub(crate) type ServerResult<T = ()> = Result<T, RedisServerError>;
+
 /// Reason why a server cannot be used. The text follows the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RedisServerError {

@@ -1,7 +1,7 @@
 //! Identity of a server and its data, and whether the data is still complete.
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::server::RedisServerAddress;
 
 /// Answer to `INFO`: one line per field.
@@ -41,7 +41,7 @@ pub(crate) enum RetainedData {
 
 impl RedisInfo {
     /// Requests all fields.
-    pub fn request(link: &mut RedisConnection) -> Result<Self, RedisServerError> {
+    pub fn request(link: &mut RedisConnection) -> ServerResult<Self> {
         link.request(&["INFO"], |items| Ok(Self(String::from_utf8_lossy(items.bulk()?).into_owned())))
     }
 
@@ -58,7 +58,7 @@ impl RedisInfo {
 
 impl DataIdentity {
     /// Requests the identity of the connected server; none if the server does not report it.
-    pub fn request(link: &mut RedisConnection) -> Result<Option<Self>, RedisServerError> {
+    pub fn request(link: &mut RedisConnection) -> ServerResult<Option<Self>> {
         let info = match RedisInfo::request(link) {
             Err(RedisServerError::Refused(_)) => return Ok(None),
             info => info?,
@@ -166,7 +166,7 @@ fn digest(text: &str) -> u32 {
     ((mixed >> 32) as u32 ^ mixed as u32).max(1)
 }
 
-fn syncs_always(link: &mut RedisConnection) -> Result<bool, RedisServerError> {
+fn syncs_always(link: &mut RedisConnection) -> ServerResult<bool> {
     let told = link.request(&["CONFIG", "GET", "appendfsync"], |items| match items.array()? {
         2 => {
             let _name = items.bulk()?;

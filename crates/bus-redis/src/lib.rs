@@ -123,7 +123,7 @@ use tickpath_bus_api::{
 use tickpath_clock::Wait;
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::ServerResult;
 use crate::list_at_least_once::ListAtLeastOnce;
 use crate::list_at_most_once::ListAtMostOnce;
 use crate::publisher::RedisPublisher;
@@ -169,7 +169,7 @@ impl RedisBus {
 
     fn with_connection<T>(
         &self,
-        question: impl FnOnce(&mut RedisConnection) -> Result<T, RedisServerError>,
+        question: impl FnOnce(&mut RedisConnection) -> ServerResult<T>,
     ) -> Result<T, ConnectError> {
         with_new_connection(&self.server, question)
     }
@@ -387,7 +387,7 @@ impl Connection for RedisBus {
 /// Opens a connection to a ready server, and runs the request over it.
 fn with_new_connection<T>(
     server: &RedisEndpoint,
-    question: impl FnOnce(&mut RedisConnection) -> Result<T, RedisServerError>,
+    question: impl FnOnce(&mut RedisConnection) -> ServerResult<T>,
 ) -> Result<T, ConnectError> {
     RedisConnection::open_ready(server).and_then(|mut link| question(&mut link)).map_err(|e| server.error(&e))
 }

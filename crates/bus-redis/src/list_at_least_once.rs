@@ -20,10 +20,10 @@ use tickpath_bus_api::PulledMessage;
 use tickpath_clock::{HostClock, SetOnce};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::list::{IS_MESSAGE_LUA, check_list, format_seconds, sibling_key};
-use crate::puller::{MAX_PULLED_BYTES, MIN_SLEEP, RedisQueue, decode_message, format_millis, unique_id};
+use crate::puller::{MAX_PULLED_BYTES, MIN_SLEEP, PullHandler, RedisQueue, decode_message, format_millis, unique_id};
 use crate::resp::{self, UNEXPECTED};
 use crate::server::TIMEOUT;
 
@@ -218,14 +218,14 @@ struct ListKeys {
 }
 
 /// Returns the number of messages that no puller has taken.
-pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> Result<u64, RedisServerError> {
+pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> ServerResult<u64> {
     let count =
         link.request(&["EVAL", COUNT_WAITING, "2", queue, &sibling_key(queue, "again")], |items| items.integer())?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
 /// Removes a queue with all its messages.
-pub(crate) fn remove(link: &mut RedisConnection, queue: &str) -> Result<(), RedisServerError> {
+pub(crate) fn remove(link: &mut RedisConnection, queue: &str) -> ServerResult {
     let [again, pullers, pullers_keys] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
     link.request(&["EVAL", REMOVE, "3", queue, &again, &pullers, &pullers_keys], |items| items.integer())?;
     Ok(())
@@ -259,12 +259,7 @@ impl ListAtLeastOnce {
 
     /// Starts a connection. Returns how many of the known messages are still taken, and how many messages were taken
     /// before.
-    fn start_connection(
-        &self,
-        link: &mut RedisConnection,
-        new: &ListKeys,
-        known: &str,
-    ) -> Result<(i64, i64), RedisServerError> {
+    fn start_connection(&self, link: &mut RedisConnection, new: &ListKeys, known: &str) -> ServerResult<(i64, i64)> {
         let (old, silence) = (&self.keys, format_millis(self.silence_ns));
         let keys = [&old.taken, &old.heartbeat, &new.taken, &new.heartbeat, &new.returned, &new.pullers, &new.queue];
         let words = [known, silence.as_str(), old.id.as_str(), new.id.as_str(), self.foreign_argument()];
@@ -277,12 +272,7 @@ impl ListAtLeastOnce {
 
     /// Takes messages and hands them over. A foreign one goes back with all behind it, and the puller then takes single
     /// messages until it is gone.
-    fn take_batch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn take_batch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         let is_due = self.last_heartbeat.is_older_than(self.silence_ns / 3);
         if is_due {
             self.last_heartbeat = self.last_heartbeat.restarted();
@@ -322,7 +312,7 @@ impl ListAtLeastOnce {
     }
 
     /// Returns the messages of dead pullers to the queue.
-    fn reclaim_from_dead(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn reclaim_from_dead(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.last_reclaim = self.last_reclaim.restarted();
         let ListKeys { queue, returned: again, pullers, puller_prefix: beside, .. } = &self.keys;
         let script = scripts().reclaim_from_dead.as_str();
@@ -332,7 +322,7 @@ impl ListAtLeastOnce {
 
     /// Puts the newest messages back to where they were, if they still are this puller's: `queue` of them to the queue,
     /// and `returned` of the next ones to the list of returned messages.
-    fn put_back(&mut self, link: &mut RedisConnection, queue: usize, again: usize) -> Result<(), RedisServerError> {
+    fn put_back(&mut self, link: &mut RedisConnection, queue: usize, again: usize) -> ServerResult {
         let ListKeys { taken, queue: there, returned: first, .. } = &self.keys;
         let keys = [taken, there, first].map(String::clone);
         let counts = [queue, again].map(|count| count.to_string());
@@ -352,7 +342,7 @@ impl ListAtLeastOnce {
         script: &'static str,
         keys: &[&str],
         words: &[&str],
-    ) -> Result<i64, RedisServerError> {
+    ) -> ServerResult<i64> {
         self.last_heartbeat = self.last_heartbeat.restarted();
         let silence = format_millis(self.silence_ns);
         let ListKeys { heartbeat: alive, pullers, id, .. } = &self.keys;
@@ -362,7 +352,7 @@ impl ListAtLeastOnce {
 
     /// Sleeps on a server whose memory is full: only scripts may move messages there, and scripts cannot block. No
     /// pusher can push then, so only returned messages can come.
-    fn wait_on_full_server(&self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+    fn wait_on_full_server(&self, link: &mut RedisConnection, timeout: Duration) -> ServerResult {
         if count_waiting(link, &self.keys.queue)? == 0 {
             link.receive_within(timeout)?;
         }
@@ -377,11 +367,11 @@ impl RedisQueue for ListAtLeastOnce {
         &self.keys.queue
     }
 
-    fn check(&self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn check(&self, link: &mut RedisConnection) -> ServerResult {
         check_list(link, &self.keys.queue, self.foreign)
     }
 
-    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> Result<bool, RedisServerError> {
+    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> ServerResult<bool> {
         self.last_heartbeat = self.last_heartbeat.restarted();
         let new = ListKeys::new(&self.keys.queue, self.clock);
         let kept = usize::from(self.prefetched.is_some());
@@ -407,12 +397,7 @@ impl RedisQueue for ListAtLeastOnce {
         Ok(false)
     }
 
-    fn fetch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         // Another puller may have got it meanwhile, and acknowledged it.
         if self.prefetched.take_if(|(before, _)| before.is_older_than(self.silence_ns / 2)).is_some() {
             self.put_back(link, 1, 0)?;
@@ -429,7 +414,7 @@ impl RedisQueue for ListAtLeastOnce {
         self.take_batch(link, limit, handler)
     }
 
-    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult {
         if self.prefetched.is_some() {
             return Ok(());
         }
@@ -461,7 +446,7 @@ impl RedisQueue for ListAtLeastOnce {
         !self.unacknowledged.is_empty() || self.maybe_redelivered > 0
     }
 
-    fn acknowledge(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn acknowledge(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.is_acknowledging = true;
         let taken = self.keys.taken.clone();
         // The newest message, which was not handed over, stays.
@@ -474,7 +459,7 @@ impl RedisQueue for ListAtLeastOnce {
         if returned == 0 { Ok(()) } else { Err(RedisServerError::NotAcknowledged(returned)) }
     }
 
-    fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> Result<bool, RedisServerError> {
+    fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> ServerResult<bool> {
         let Ok(at) = self.unacknowledged.binary_search(&tag) else { return Ok(false) };
         // Messages that others have returned are missing at the oldest end, so positions count from the newest.
         let newer = self.unacknowledged.len() - 1 - at + usize::from(self.prefetched.is_some());
@@ -486,7 +471,7 @@ impl RedisQueue for ListAtLeastOnce {
         Ok(count > 0)
     }
 
-    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {
         let ListKeys { queue, returned: again, pullers, id, taken, heartbeat: alive, .. } = &self.keys;
         let keys: [&str; 5] = [taken, alive, again, pullers, queue];
         let words: [&str; 2] = [id, self.foreign_argument()];

@@ -15,9 +15,9 @@ use tickpath_clock::HostClock;
 
 use crate::batch_size::BatchSizer;
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::list::{check_list, format_seconds, sibling_key};
-use crate::puller::{RedisQueue, decode_message, unique_id};
+use crate::puller::{PullHandler, RedisQueue, decode_message, unique_id};
 use crate::resp;
 use crate::server::TIMEOUT;
 
@@ -67,7 +67,7 @@ impl ListAtMostOnce {
     }
 
     /// Puts messages back to where they were taken from.
-    fn put_back(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn put_back(&mut self, link: &mut RedisConnection) -> ServerResult {
         if self.pending_return.is_empty() {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl ListAtMostOnce {
     }
 
     /// Puts back pending messages. Then, while the next message is foreign, refuses it without taking it.
-    fn return_pending(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_pending(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.put_back(link)?;
         if self.has_foreign_head {
             self.check(link)?;
@@ -107,20 +107,15 @@ impl RedisQueue for ListAtMostOnce {
         &self.queue
     }
 
-    fn check(&self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn check(&self, link: &mut RedisConnection) -> ServerResult {
         check_list(link, &self.queue, self.foreign)
     }
 
-    fn resume(&mut self, _link: &mut RedisConnection, _has_kept_all: bool) -> Result<bool, RedisServerError> {
+    fn resume(&mut self, _link: &mut RedisConnection, _has_kept_all: bool) -> ServerResult<bool> {
         Ok(false)
     }
 
-    fn fetch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         self.return_pending(link)?;
         if let Some(bytes) = self.prefetched.take() {
             handler(PulledMessage::without_tag(decode_message(&bytes, self.foreign)?, false));
@@ -148,7 +143,7 @@ impl RedisQueue for ListAtMostOnce {
         refused.map_or(Ok(()), Err)
     }
 
-    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult {
         if self.prefetched.is_some() {
             return Ok(());
         }
@@ -184,11 +179,11 @@ impl RedisQueue for ListAtMostOnce {
         false
     }
 
-    fn acknowledge(&mut self, _link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn acknowledge(&mut self, _link: &mut RedisConnection) -> ServerResult {
         Ok(())
     }
 
-    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.pending_return.extend(self.prefetched.take());
         self.put_back(link)
     }

@@ -3,7 +3,7 @@
 use tickpath_clock::sleep_ns;
 
 use crate::connection::{RedisConnection, is_status};
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::node_address;
 use crate::server::{RedisEndpoint, RedisServerAddress, TIMEOUT};
@@ -13,7 +13,7 @@ const READY_CHECK_NS: u64 = 20_000_000;
 
 impl RedisConnection {
     /// Connects to a server that is ready. One that is still loading is checked again until the timeout of an answer.
-    pub fn open_ready(server: &RedisEndpoint) -> Result<Self, RedisServerError> {
+    pub fn open_ready(server: &RedisEndpoint) -> ServerResult<Self> {
         let mut link = Self::open(server)?;
         let start = HostInstant::now(server.clock());
         loop {
@@ -29,17 +29,17 @@ impl RedisConnection {
     }
 
     /// Connects and logs in, which a loading server admits. Of several servers, the first master is used.
-    pub fn open(server: &RedisEndpoint) -> Result<Self, RedisServerError> {
+    pub fn open(server: &RedisEndpoint) -> ServerResult<Self> {
         Self::open_at(server, server.is_one_of_several())
     }
 
     /// Connects and logs in to a master only: messages published elsewhere do not reach the master's subscribers.
-    pub fn open_to_publish(server: &RedisEndpoint) -> Result<Self, RedisServerError> {
+    pub fn open_to_publish(server: &RedisEndpoint) -> ServerResult<Self> {
         Self::open_at(server, true)
     }
 
     /// Tries one address after the other. The error is the last address's, and is transient if that of any address is.
-    fn open_at(server: &RedisEndpoint, must_be_master: bool) -> Result<Self, RedisServerError> {
+    fn open_at(server: &RedisEndpoint, must_be_master: bool) -> ServerResult<Self> {
         // Where any node of a cluster will do, a replica will, too.
         let must_be_master = must_be_master && (!server.is_cluster() || server.slot().is_some());
         let (mut last, mut may_pass) = (None, false);
@@ -83,7 +83,7 @@ impl RedisConnection {
         server: &RedisEndpoint,
         sentinel: &RedisServerAddress,
         master: &str,
-    ) -> Result<RedisServerAddress, RedisServerError> {
+    ) -> ServerResult<RedisServerAddress> {
         let mut link = Self::connect(server, sentinel)?;
         let question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master];
         let place = match link.request(&question, node_address::read_master) {
@@ -105,11 +105,7 @@ impl RedisConnection {
     }
 
     /// Asks a cluster node for the master of a slot.
-    fn node_of(
-        server: &RedisEndpoint,
-        node: &RedisServerAddress,
-        slot: u16,
-    ) -> Result<RedisServerAddress, RedisServerError> {
+    fn node_of(server: &RedisEndpoint, node: &RedisServerAddress, slot: u16) -> ServerResult<RedisServerAddress> {
         let mut link = Self::login(server, node)?;
         let place = link.request(&["CLUSTER", "SLOTS"], |items| node_address::read_node(items, slot));
         match place.map_err(|e| e.or_wrong_kind(RedisServerError::NoCluster))? {
@@ -118,7 +114,7 @@ impl RedisConnection {
         }
     }
 
-    fn login(server: &RedisEndpoint, address: &RedisServerAddress) -> Result<Self, RedisServerError> {
+    fn login(server: &RedisEndpoint, address: &RedisServerAddress) -> ServerResult<Self> {
         let mut link = Self::connect(server, address)?;
         link.authenticate(server.login())?;
         if server.database() != 0 {
@@ -127,7 +123,7 @@ impl RedisConnection {
         Ok(link)
     }
 
-    fn authenticate(&mut self, login: Option<(Option<&str>, &str)>) -> Result<(), RedisServerError> {
+    fn authenticate(&mut self, login: Option<(Option<&str>, &str)>) -> ServerResult {
         match login {
             Some((Some(user), password)) => self.request(&["AUTH", user, password], is_status),
             Some((None, password)) => self.request(&["AUTH", password], is_status),

@@ -6,7 +6,7 @@ use tickpath_bus_api::wire::{HEADER_BYTES, check_message, encode, header, send_v
 use tickpath_bus_api::{BatchError, ConnectError, Fate, MessageId, Numbering, PublishError, Publisher, Pusher};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::resp::{self, RespError, RespItem, RespReader, UNEXPECTED};
 use crate::retention::StreamRetention;
@@ -21,7 +21,7 @@ pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 const ROLE_CHECK_NS: u64 = 1_000_000_000;
 
 /// Function that opens a sender's connection.
-pub(crate) type OpenConnectionFn = fn(&RedisEndpoint) -> Result<RedisConnection, RedisServerError>;
+pub(crate) type OpenConnectionFn = fn(&RedisEndpoint) -> ServerResult<RedisConnection>;
 
 /// Publisher or pusher with its own connection.
 pub(crate) struct RedisPublisher {
@@ -239,7 +239,7 @@ impl RedisPublisher {
     }
 
     /// Connects again. Counts as a reconnect, unlike the connection made when a sender is opened.
-    fn reconnect(&mut self) -> Result<RedisConnection, RedisServerError> {
+    fn reconnect(&mut self) -> ServerResult<RedisConnection> {
         let link = (self.connect)(&self.server)?;
         self.reconnects += 1;
         Ok(link)

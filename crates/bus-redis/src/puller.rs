@@ -8,7 +8,7 @@ use tickpath_bus_api::{Backoff, ConnectError, Message, PulledMessage, Puller, Re
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns, utc_ns};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::info::DataIdentity;
 use crate::reconnect::RedisConnectionState;
@@ -34,6 +34,9 @@ const PAUSE: Backoff = Backoff::between(Duration::from_millis(10), Duration::fro
 /// Min sleep that the server can be asked for: it takes 0 as no end, and version 6.2 takes a millisecond as 0.
 pub(crate) const MIN_SLEEP: Duration = Duration::from_millis(2);
 
+/// Callback that takes pulled messages.
+pub(crate) type PullHandler<'a> = dyn FnMut(PulledMessage<'_>) + 'a;
+
 /// Queue on the server, as one puller uses it.
 pub(crate) trait RedisQueue: Send {
     /// Whether a single message can be given back.
@@ -46,43 +49,38 @@ pub(crate) trait RedisQueue: Send {
     fn name(&self) -> &str;
 
     /// Rejects, before a puller is opened, a key that is not a queue of ours.
-    fn check(&self, _link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn check(&self, _link: &mut RedisConnection) -> ServerResult {
         Ok(())
     }
 
     /// Brings a new connection to this puller's state, at the start and after each loss; without `has_retained_all` the
     /// server may hold other messages than the puller took there. Returns true, once, if the queue is not the one that
     /// was pulled from.
-    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> Result<bool, RedisServerError>;
+    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> ServerResult<bool>;
 
     /// Accepts any queue at the next `resume`: the removal of this one is already reported.
     fn accept_any_queue(&mut self) {}
 
     /// Takes up to `limit` messages without waiting, and hands them over.
-    fn fetch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError>;
+    fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult;
 
     /// Sleeps until a message comes, which is kept for the next [`Self::fetch`], or for `timeout`. The server checks its
     /// clock ten times a second, so the sleep may last a tenth of a second longer.
-    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError>;
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult;
 
     /// Returns true if messages were handed over and not acknowledged, or were given to other pullers before that.
     fn has_unacknowledged(&self) -> bool;
 
     /// Acknowledges the messages that were handed over.
-    fn acknowledge(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError>;
+    fn acknowledge(&mut self, link: &mut RedisConnection) -> ServerResult;
 
     /// Gives back one message that was handed over; false if it is not this puller's, or not any more.
-    fn give_back(&mut self, _link: &mut RedisConnection, _tag: u64) -> Result<bool, RedisServerError> {
+    fn give_back(&mut self, _link: &mut RedisConnection, _tag: u64) -> ServerResult<bool> {
         Ok(false)
     }
 
     /// Gives back the messages that are not acknowledged.
-    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError>;
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult;
 }
 
 /// Puller that outlives its connections.
@@ -155,7 +153,7 @@ impl<Q: RedisQueue> RedisPuller<Q> {
     }
 
     /// Resumes on a restored connection. Fails if the reconnect failed, or if the new connection breaks at once.
-    fn resume_connection(&mut self) -> Result<(), RedisServerError> {
+    fn resume_connection(&mut self) -> ServerResult {
         let Some(outcome) = self.state.outcome() else { return Ok(()) };
         self.connected = self.connected.restarted();
         let has_kept_all = self.has_retained_all();
@@ -204,7 +202,7 @@ impl<Q: RedisQueue> RedisPuller<Q> {
         }
     }
 
-    fn fetch(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<(), RedisServerError> {
+    fn fetch(&mut self, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         self.resume_connection()?;
         if self.pending_error.is_some() {
             return Ok(());
@@ -248,20 +246,14 @@ impl<Q: RedisQueue> RedisPuller<Q> {
     }
 
     /// Runs `work` over the connection, and once more over a new one if the connection breaks.
-    fn run_with_retry<T>(
-        &mut self,
-        work: impl Fn(&mut Q, &mut RedisConnection) -> Result<T, RedisServerError>,
-    ) -> Result<T, RedisServerError> {
+    fn run_with_retry<T>(&mut self, work: impl Fn(&mut Q, &mut RedisConnection) -> ServerResult<T>) -> ServerResult<T> {
         match self.try_once(&work) {
             Err(e) if e.is_transient() => self.try_once(&work),
             known => known,
         }
     }
 
-    fn try_once<T>(
-        &mut self,
-        work: impl Fn(&mut Q, &mut RedisConnection) -> Result<T, RedisServerError>,
-    ) -> Result<T, RedisServerError> {
+    fn try_once<T>(&mut self, work: impl Fn(&mut Q, &mut RedisConnection) -> ServerResult<T>) -> ServerResult<T> {
         if let RedisConnectionState::Lost(reconnect) = &mut self.state {
             reconnect.wait(TIMEOUT);
         }
@@ -388,7 +380,7 @@ impl PullerConnection {
 
     /// Ends the previous connection, if the server allows it, so that requests in flight there are not executed after
     /// this connection has read the state of the queue.
-    fn kill_previous(&mut self, last: Option<&(DataIdentity, i64)>) -> Result<(), RedisServerError> {
+    fn kill_previous(&mut self, last: Option<&(DataIdentity, i64)>) -> ServerResult {
         let is_here = |run: &DataIdentity| self.identity.as_ref().is_some_and(|now| now.is_same_process(run));
         let Some((_, number)) = last.filter(|(run, _)| is_here(run)) else { return Ok(()) };
         match self.link.request(&["CLIENT", "KILL", "ID", &number.to_string()], |items| items.integer()) {
@@ -399,7 +391,7 @@ impl PullerConnection {
 }
 
 /// Connects, and asks for the server's identity and the client id.
-fn connect_puller(server: &RedisEndpoint) -> Result<PullerConnection, RedisServerError> {
+fn connect_puller(server: &RedisEndpoint) -> ServerResult<PullerConnection> {
     let mut link = RedisConnection::open_ready(server)?;
     let run = DataIdentity::request(&mut link)?;
     let number = match link.request(&["CLIENT", "ID"], |items| items.integer()) {
@@ -431,7 +423,7 @@ pub(crate) fn unique_id(clock: HostClock) -> String {
 }
 
 /// Decodes a pulled message. Rejects one without our header, unless the queue has a kind for foreign messages.
-pub(crate) fn decode_message(bytes: &[u8], foreign: Option<u8>) -> Result<Message<'_>, RedisServerError> {
+pub(crate) fn decode_message(bytes: &[u8], foreign: Option<u8>) -> ServerResult<Message<'_>> {
     wire::decode_pulled(bytes, foreign).ok_or(RedisServerError::ForeignMessage)
 }
 

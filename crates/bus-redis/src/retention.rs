@@ -7,7 +7,7 @@
 use tickpath_bus_api::{Policy, TopicConfig};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::ServerResult;
 use crate::resp;
 use crate::stream::{EntryId, read_entries};
 
@@ -49,7 +49,7 @@ impl StreamRetention {
     }
 
     /// Learns the mean size from the newest entries, and checks that this user may trim the stream.
-    pub fn learn_mean_size(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    pub fn learn_mean_size(&mut self, link: &mut RedisConnection) -> ServerResult {
         let mut lengths = Vec::new();
         let sample = SAMPLE.to_string();
         let newest = ["XREVRANGE", self.topic.as_str(), "+", "-", "COUNT", sample.as_str()];

@@ -10,7 +10,7 @@ use std::time::Duration;
 use socket2::{SockRef, TcpKeepalive};
 use tickpath_tls::{ClientConfig, ClientConnection, StreamOwned, server_name, tls_failure};
 
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::server::{RedisServerAddress, TIMEOUT};
 
 /// Keepalive that detects a vanished server within a minute, even for a client that only receives.
@@ -27,7 +27,7 @@ pub(crate) enum RedisSocket {
 
 impl RedisSocket {
     /// Connects, over TLS if there is a configuration; reads and writes then time out after [`TIMEOUT`].
-    pub fn connect(address: &RedisServerAddress, tls: Option<&Arc<ClientConfig>>) -> Result<Self, RedisServerError> {
+    pub fn connect(address: &RedisServerAddress, tls: Option<&Arc<ClientConfig>>) -> ServerResult<Self> {
         match address {
             RedisServerAddress::Tcp { host, port } => {
                 let tcp = connect_tcp(host, *port)?;
@@ -115,7 +115,7 @@ impl Write for RedisSocket {
 }
 
 /// Performs the TLS handshake.
-fn start_tls(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> Result<RedisSocket, RedisServerError> {
+fn start_tls(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> ServerResult<RedisSocket> {
     let name = server_name(host).map_err(RedisServerError::TlsUnavailable)?;
     let mut tls = ClientConnection::new(config.clone(), name)
         .map_err(|e| RedisServerError::TlsUnavailable(tickpath_tls::describe_error(&e, host)))?;
@@ -134,7 +134,7 @@ fn start_tls(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> Resu
     Ok(RedisSocket::Tls(Box::new(StreamOwned::new(tls, tcp))))
 }
 
-fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, RedisServerError> {
+fn connect_tcp(host: &str, port: u16) -> ServerResult<TcpStream> {
     let addresses = (host, port).to_socket_addrs().map_err(RedisServerError::Unresolved)?;
     let mut last = RedisServerError::Unresolved(io::Error::from(io::ErrorKind::NotFound));
     for address in addresses {

@@ -9,7 +9,7 @@ use tickpath_bus_api::details::JsonObject;
 use tickpath_bus_api::{MessageIdTracker, wire};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::resp::{self, RespError, RespItem, RespReader, UNEXPECTED};
 
 /// Name of the field that holds the message.
@@ -190,7 +190,7 @@ pub(crate) fn read_entries(items: &mut RespReader<'_>, each: &mut dyn FnMut(Stre
 }
 
 /// Requests the extent of a stream; none if the stream does not exist.
-pub(crate) fn request_extent(link: &mut RedisConnection, key: &str) -> Result<Option<StreamExtent>, RedisServerError> {
+pub(crate) fn request_extent(link: &mut RedisConnection, key: &str) -> ServerResult<Option<StreamExtent>> {
     match link.request_messages(EXTENT_MESSAGES, &["XINFO", "STREAM", key], read_extent) {
         Err(RedisServerError::Refused(line)) if line.contains("no such key") => Ok(None),
         known => known.map(Some),
@@ -204,7 +204,7 @@ pub(crate) fn was_received(
     key: &str,
     id: EntryId,
     before: &MessageIdTracker,
-) -> Result<Option<bool>, RedisServerError> {
+) -> ServerResult<Option<bool>> {
     let (id, mut is_seen) = (id.to_string(), None);
     link.request_messages(1, &["XRANGE", key, &id, &id], |items| {
         read_entries(items, &mut |entry| {
@@ -216,7 +216,7 @@ pub(crate) fn was_received(
 }
 
 /// Removes a stream with all its entries.
-pub(crate) fn remove(link: &mut RedisConnection, key: &str) -> Result<(), RedisServerError> {
+pub(crate) fn remove(link: &mut RedisConnection, key: &str) -> ServerResult {
     link.request(&["EVAL", REMOVE, "1", key], |items| items.integer()).map(|_| ())
 }
 

@@ -20,9 +20,9 @@ use tickpath_clock::HostClock;
 
 use crate::batch_size::BatchSizer;
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
-use crate::puller::{MIN_SLEEP, RedisQueue, decode_message};
+use crate::puller::{MIN_SLEEP, PullHandler, RedisQueue, decode_message};
 use crate::server::TIMEOUT;
 use crate::stream::{EntryId, read_reply};
 use crate::stream_group::GroupConsumer;
@@ -124,14 +124,14 @@ impl StreamAtLeastOnce {
     }
 
     /// Returns the entry that came during a sleep: any puller can claim it, unless another one already has.
-    fn return_prefetched(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_prefetched(&mut self, link: &mut RedisConnection) -> ServerResult {
         let Some((_, id, _)) = self.prefetched.take() else { return Ok(()) };
         (self.claim_cursor, self.has_given_back) = (EntryId::START, true);
         link.send_unanswered(&self.consumer.return_undelivered_command(id))
     }
 
     /// Sends a heartbeat when one is due. Entries that others have claimed stay theirs.
-    fn send_heartbeat(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn send_heartbeat(&mut self, link: &mut RedisConnection) -> ServerResult {
         if !self.last_heartbeat.is_older_than(self.silence_ns / 3) {
             return Ok(());
         }
@@ -156,12 +156,7 @@ impl StreamAtLeastOnce {
     }
 
     /// Takes entries never delivered before.
-    fn take_new(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn take_new(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         let asked = self.portion.limit(limit);
         self.consumer.request_new(link, asked, &[])?;
         let (held, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
@@ -188,8 +183,8 @@ impl StreamAtLeastOnce {
         &mut self,
         link: &mut RedisConnection,
         limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+        handler: &mut PullHandler<'_>,
+    ) -> ServerResult {
         self.last_claim = self.last_claim.restarted();
         let (held, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
         let mut outcome = Ok(());
@@ -212,12 +207,7 @@ impl StreamAtLeastOnce {
     }
 
     /// Takes entries: a kept one, returned ones or new ones.
-    fn take_batch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn take_batch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         // Another puller may have got it meanwhile, and acknowledged it.
         if self.prefetched.as_ref().is_some_and(|(before, ..)| before.is_older_than(self.silence_ns / 2)) {
             self.return_prefetched(link)?;
@@ -252,7 +242,7 @@ impl RedisQueue for StreamAtLeastOnce {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> Result<bool, RedisServerError> {
+    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> ServerResult<bool> {
         // A server that has come back may have given them to others, and the last heartbeat may not have arrived.
         self.owned_since = None;
         self.consumer.join(link)?;
@@ -266,17 +256,12 @@ impl RedisQueue for StreamAtLeastOnce {
         self.consumer.accept_any_stream();
     }
 
-    fn fetch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         self.take_batch(link, limit, handler)?;
         self.consumer.check(link)
     }
 
-    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult {
         if self.prefetched.is_some() {
             return Ok(());
         }
@@ -296,7 +281,7 @@ impl RedisQueue for StreamAtLeastOnce {
         !self.pending.entries.is_empty()
     }
 
-    fn acknowledge(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn acknowledge(&mut self, link: &mut RedisConnection) -> ServerResult {
         let mut others = 0;
         for ids in self.pending.ids().chunks(MAX_IDS) {
             // An acknowledged entry is never delivered again, however long the command took.
@@ -309,7 +294,7 @@ impl RedisQueue for StreamAtLeastOnce {
         if others > 0 { Err(RedisServerError::NotAcknowledged(others as u64)) } else { Ok(()) }
     }
 
-    fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> Result<bool, RedisServerError> {
+    fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> ServerResult<bool> {
         let Some(id) = self.pending.id_of(tag) else { return Ok(false) };
         link.send(&self.consumer.give_back_command(&[id]))?;
         let count = link.receive_reply(TIMEOUT, |items| items.integer())?;
@@ -318,7 +303,7 @@ impl RedisQueue for StreamAtLeastOnce {
         Ok(count > 0)
     }
 
-    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.return_prefetched(link)?;
         for ids in self.pending.ids().chunks(MAX_IDS) {
             link.send_unanswered(&self.consumer.give_back_command(ids))?;

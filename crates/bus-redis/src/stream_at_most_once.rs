@@ -7,8 +7,8 @@ use tickpath_clock::HostClock;
 
 use crate::batch_size::BatchSizer;
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
-use crate::puller::{RedisQueue, decode_message};
+use crate::error::ServerResult;
+use crate::puller::{PullHandler, RedisQueue, decode_message};
 use crate::resp;
 use crate::server::TIMEOUT;
 use crate::stream::{EntryId, read_reply};
@@ -32,7 +32,7 @@ impl StreamAtMostOnce {
     }
 
     /// Deletes entries without waiting for the reply: they are not delivered again in any case.
-    fn delete(&self, link: &mut RedisConnection, ids: &[EntryId]) -> Result<(), RedisServerError> {
+    fn delete(&self, link: &mut RedisConnection, ids: &[EntryId]) -> ServerResult {
         if ids.is_empty() { Ok(()) } else { link.send_unanswered(&self.consumer.delete_command(ids)) }
     }
 }
@@ -44,7 +44,7 @@ impl RedisQueue for StreamAtMostOnce {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut RedisConnection, _has_kept_all: bool) -> Result<bool, RedisServerError> {
+    fn resume(&mut self, link: &mut RedisConnection, _has_kept_all: bool) -> ServerResult<bool> {
         self.consumer.join(link)?;
         Ok(self.consumer.take_replaced())
     }
@@ -53,12 +53,7 @@ impl RedisQueue for StreamAtMostOnce {
         self.consumer.accept_any_stream();
     }
 
-    fn fetch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         if let Some(bytes) = self.prefetched.take() {
             handler(PulledMessage::without_tag(decode_message(&bytes, self.foreign)?, false));
             return Ok(());
@@ -86,7 +81,7 @@ impl RedisQueue for StreamAtMostOnce {
         self.consumer.check(link)
     }
 
-    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult {
         if self.prefetched.is_some() {
             return Ok(());
         }
@@ -111,11 +106,11 @@ impl RedisQueue for StreamAtMostOnce {
         false
     }
 
-    fn acknowledge(&mut self, _link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn acknowledge(&mut self, _link: &mut RedisConnection) -> ServerResult {
         Ok(())
     }
 
-    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {
         // A foreign entry is still in the stream.
         if let Some(bytes) = self.prefetched.take().filter(|bytes| decode_message(bytes, self.foreign).is_ok()) {
             let mut command = self.consumer.add_command();

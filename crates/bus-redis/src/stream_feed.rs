@@ -29,7 +29,7 @@ use std::time::Duration;
 use tickpath_bus_api::{ForeignMessage, Gap, MessageIdTracker, StartPosition, SubscriptionEvent, wire};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::info::DataIdentity;
 use crate::resp::{self, RespItem, RespReader};
@@ -122,7 +122,7 @@ struct CountNeed {
 
 impl StreamFeed {
     /// Connects and sends the first `XREAD`; later messages are not missed.
-    pub fn begin(server: &RedisEndpoint, topic: &str, start: StartPosition) -> Result<Self, RedisServerError> {
+    pub fn begin(server: &RedisEndpoint, topic: &str, start: StartPosition) -> ServerResult<Self> {
         let mut link = RedisConnection::open_ready(server)?;
         let run = DataIdentity::request(&mut link)?;
         let extent = request_extent(&mut link, topic)?;
@@ -144,7 +144,7 @@ impl StreamFeed {
         before: &StreamPosition,
         seen: &MessageIdTracker,
         looks_rarely: bool,
-    ) -> Result<Self, RedisServerError> {
+    ) -> ServerResult<Self> {
         let mut link = RedisConnection::open_ready(server)?;
         let run = DataIdentity::request(&mut link)?;
         let at_place = was_received(&mut link, topic, before.last_id(), seen)?;
@@ -172,7 +172,7 @@ impl StreamFeed {
         extent: Option<StreamExtent>,
         server: &RedisEndpoint,
         looks_rarely: bool,
-    ) -> Result<Self, RedisServerError> {
+    ) -> ServerResult<Self> {
         let (now, silence) = (HostInstant::now(server.clock()), server.silence());
         let need = CountNeed {
             always: extent.is_some_and(|extent| extent.is_trimmed()),
@@ -203,7 +203,7 @@ impl StreamFeed {
         Ok(feed)
     }
 
-    fn request_entries(&mut self, topic: &str, why: ReadReason) -> Result<(), RedisServerError> {
+    fn request_entries(&mut self, topic: &str, why: ReadReason) -> ServerResult {
         let place = self.progress.last_id().to_string();
         let mut commands = Vec::with_capacity(192 + 2 * topic.len());
         self.count_need.is_met = false;
@@ -238,7 +238,7 @@ impl StreamFeed {
         tracker: &mut MessageIdTracker,
         limit: usize,
         handler: &mut dyn FnMut(SubscriptionEvent<'_>),
-    ) -> Result<(), RedisServerError> {
+    ) -> ServerResult {
         for _ in 0..limit {
             if !self.has_more(topic)? {
                 return Ok(());
@@ -277,7 +277,7 @@ impl StreamFeed {
     }
 
     /// Returns true if an entry is coming in, or a gap is to be reported first.
-    fn has_more(&mut self, topic: &str) -> Result<bool, RedisServerError> {
+    fn has_more(&mut self, topic: &str) -> ServerResult<bool> {
         while self.entries_left == 0 && !self.progress.has_gap() {
             if self.preflight != ReadPreflight::Nothing {
                 if !self.read_preflight()? {
@@ -310,7 +310,7 @@ impl StreamFeed {
     /// Checks a silent connection: fails if the server has sent nothing for `silence` though an answer was due. An
     /// endless `XREAD` has no due time, so it is unknown whether the server is gone. Returns true if bytes came in the
     /// last moment.
-    fn check_alive(&mut self) -> Result<bool, RedisServerError> {
+    fn check_alive(&mut self) -> ServerResult<bool> {
         if self.last_request.elapsed().min(self.link.idle_time()) < self.silence {
             return Ok(false);
         }
@@ -324,7 +324,7 @@ impl StreamFeed {
     /// Reads the answer to the request before the `XREAD`, and updates the known or suspected loss. Returns false if it
     /// is incomplete.
     #[cold]
-    fn read_preflight(&mut self) -> Result<bool, RedisServerError> {
+    fn read_preflight(&mut self) -> ServerResult<bool> {
         let Some(length) = self.entry_length()? else { return Ok(false) };
         let mut items = RespReader::new(self.link.reply(length));
         let ahead = std::mem::replace(&mut self.preflight, ReadPreflight::Nothing);
@@ -355,7 +355,7 @@ impl StreamFeed {
     }
 
     /// Applies the server's count, which was needed, or was requested because of the length.
-    fn apply_count(&mut self, now: &StreamExtent, was_needed: bool) -> Result<(), RedisServerError> {
+    fn apply_count(&mut self, now: &StreamExtent, was_needed: bool) -> ServerResult {
         self.progress.compare_count(now).map_err(|_anew| RedisServerError::StreamReplaced)?;
         // Another client trims, perhaps unread entries. A reader that has lost nothing need not request the count more
         // often.
@@ -373,7 +373,7 @@ impl StreamFeed {
     }
 
     /// Returns the length of the next entry of the answer; none if it has not come.
-    fn entry_length(&mut self) -> Result<Option<usize>, RedisServerError> {
+    fn entry_length(&mut self) -> ServerResult<Option<usize>> {
         loop {
             if let Some(length) = self.link.length(self.max_messages())? {
                 return Ok(Some(length));
@@ -385,7 +385,7 @@ impl StreamFeed {
     }
 
     /// Sleeps until bytes come, unless there is something to hand over already.
-    pub fn sleep(&mut self, timeout: Duration) -> Result<(), RedisServerError> {
+    pub fn sleep(&mut self, timeout: Duration) -> ServerResult {
         let has_more = match self.entries_left {
             _ if self.progress.has_gap() => true,
             0 if self.preflight == ReadPreflight::Nothing => self.link.entries()?.is_some(),
@@ -439,7 +439,7 @@ fn hand_over(
     tracker: &mut MessageIdTracker,
     need: &mut CountNeed,
     handler: &mut dyn FnMut(SubscriptionEvent<'_>),
-) -> Result<EntryOutcome, RedisServerError> {
+) -> ServerResult<EntryOutcome> {
     let message = wire::decode(entry.bytes);
     let publisher = message.and_then(|message| message.id).map(|origin| origin.publisher);
     if need.is_unmet(publisher, tracker.last().map(|last| last.publisher)) {

@@ -20,7 +20,7 @@ use tickpath_bus_api::{QueueConfig, dead_letter_queue};
 use tickpath_clock::{HostClock, SetOnce};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::list::IS_MESSAGE_LUA;
 use crate::puller::{format_millis, unique_id};
@@ -243,7 +243,7 @@ pub(crate) struct GroupConsumer {
 }
 
 /// Returns the number of messages that no puller has taken.
-pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> Result<u64, RedisServerError> {
+pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> ServerResult<u64> {
     let count = link.request(&["EVAL", COUNT_WAITING, "1", queue, GROUP, LONG_IDLE_MS], |items| items.integer())?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
@@ -271,7 +271,7 @@ impl GroupConsumer {
     }
 
     /// Joins the group, and creates it if it does not exist; a new group begins with the oldest entry.
-    pub fn join(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    pub fn join(&mut self, link: &mut RedisConnection) -> ServerResult {
         let new = unique_id(self.clock);
         let join = ["EVAL", JOIN, "1", self.queue.as_str(), GROUP, self.silence.as_str(), MARK_PREFIX, new.as_str()];
         let mark = link.request(&join, |items| Ok(items.bulk()?.to_vec()))?;
@@ -282,7 +282,7 @@ impl GroupConsumer {
 
     /// Checks once a second that the stream is the joined one; an error if it is not. Must be called after a read,
     /// whose answer may be the last one for long.
-    pub fn check(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    pub fn check(&mut self, link: &mut RedisConnection) -> ServerResult {
         let Some(mark) = self.mark.as_ref().filter(|_| self.checked.is_older_than(CHECK_NS)) else { return Ok(()) };
         self.checked = self.checked.restarted();
         match link.request(&["XINFO", "GROUPS", &self.queue], |items| has_group(items, mark)) {
@@ -308,12 +308,7 @@ impl GroupConsumer {
     }
 
     /// Requests entries never delivered before. The answer is read by [`read_reply`](crate::stream::read_reply).
-    pub fn request_new(
-        &self,
-        link: &mut RedisConnection,
-        limit: usize,
-        options: &[&str],
-    ) -> Result<(), RedisServerError> {
+    pub fn request_new(&self, link: &mut RedisConnection, limit: usize, options: &[&str]) -> ServerResult {
         let limit = limit.to_string();
         let question = ["XREADGROUP", "GROUP", GROUP, self.id.as_str(), "COUNT", limit.as_str()];
         let place = ["STREAMS", self.queue.as_str(), ">"];
@@ -328,7 +323,7 @@ impl GroupConsumer {
         limit: usize,
         start: EntryId,
         each: &mut dyn FnMut(StreamEntry<'_>, u32),
-    ) -> Result<EntryId, RedisServerError> {
+    ) -> ServerResult<EntryId> {
         let (start, messages, limit) = (start.to_string(), limit, limit.to_string());
         let (most, keys) = match &self.dead_letters {
             Some((most, dead)) => (most.get().to_string(), vec!["2", self.queue.as_str(), dead.as_str()]),
@@ -368,7 +363,7 @@ impl GroupConsumer {
     /// Acknowledges entries, except those that others have by now; returns the number of these. An entry that does not
     /// exist was acknowledged by others, or by this puller with a lost answer; or it is a dead letter, where there are
     /// some.
-    pub fn acknowledge(&self, link: &mut RedisConnection, ids: &[EntryId]) -> Result<usize, RedisServerError> {
+    pub fn acknowledge(&self, link: &mut RedisConnection, ids: &[EntryId]) -> ServerResult<usize> {
         let script = if self.dead_letters.is_some() { &scripts().acknowledge_limited } else { &scripts().acknowledge };
         link.send(&self.pending_command(script, ids))?;
         read_count(link)
@@ -376,7 +371,7 @@ impl GroupConsumer {
 
     /// Acknowledges entries regardless of their consumer; returns how many were pending, which are never delivered
     /// again. Suffices where no other puller can have them, and takes the server a fifth of the time for one entry.
-    pub fn acknowledge_own(&self, link: &mut RedisConnection, ids: &[EntryId]) -> Result<usize, RedisServerError> {
+    pub fn acknowledge_own(&self, link: &mut RedisConnection, ids: &[EntryId]) -> ServerResult<usize> {
         let acknowledging = entries_command(&["XACK", &self.queue, GROUP], ids);
         // A deleted entry is never delivered again, even if the second command is lost.
         link.send(&[self.delete_command(ids), acknowledging].concat())?;
@@ -397,7 +392,7 @@ impl GroupConsumer {
     }
 
     /// Leaves the group, unless something is pending.
-    pub fn leave(&self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    pub fn leave(&self, link: &mut RedisConnection) -> ServerResult {
         link.request(&["EVAL", LEAVE, "1", &self.queue, GROUP, &self.id], |items| items.integer())?;
         Ok(())
     }
@@ -409,7 +404,7 @@ impl GroupConsumer {
 }
 
 /// Reads an answer that is a number of entries.
-fn read_count(link: &mut RedisConnection) -> Result<usize, RedisServerError> {
+fn read_count(link: &mut RedisConnection) -> ServerResult<usize> {
     let count = link.receive_reply(TIMEOUT, |items| items.integer())?;
     Ok(usize::try_from(count).unwrap_or(0))
 }

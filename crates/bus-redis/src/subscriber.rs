@@ -10,7 +10,7 @@ use tickpath_bus_api::{
 use tickpath_clock::Wait;
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::reconnect::{PAUSE, RedisConnectionState};
 use crate::resp;
 use crate::server::RedisEndpoint;
@@ -131,7 +131,7 @@ impl Subscriber for RedisSubscriber {
 }
 
 /// Opens a subscribed connection.
-fn subscribe(server: &RedisEndpoint, channel: &str) -> Result<RedisConnection, RedisServerError> {
+fn subscribe(server: &RedisEndpoint, channel: &str) -> ServerResult<RedisConnection> {
     let mut link = RedisConnection::open(server)?;
     link.subscribe(channel)?;
     Ok(link)
@@ -144,7 +144,7 @@ fn drain(
     tracker: &mut MessageIdTracker,
     limit: usize,
     handler: &mut dyn FnMut(SubscriptionEvent<'_>),
-) -> Result<(), RedisServerError> {
+) -> ServerResult {
     for _ in 0..limit {
         let length = loop {
             if let Some(length) = link.length(1)? {
@@ -163,7 +163,7 @@ fn drain(
 }
 
 /// Sleeps until bytes come, unless a complete reply is there already.
-fn sleep(link: &mut RedisConnection, timeout: Duration, silence: Duration) -> Result<(), RedisServerError> {
+fn sleep(link: &mut RedisConnection, timeout: Duration, silence: Duration) -> ServerResult {
     if link.length(1)?.is_some() || timeout.is_zero() || link.receive_within(timeout.min(silence / 2))? {
         return Ok(());
     }
