@@ -113,22 +113,17 @@ pub(crate) type ServerResult<T = ()> = Result<T, KafkaServerError>;
 /// Reason for which a server cannot be used. Its text follows the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KafkaServerError {
-    /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host, and what the server says in advertised.listeners")]
     Unresolved(String),
-    /// The connection was refused.
     #[error("refused the connection to {0}; start Kafka, or check host and port")]
     ConnectionRefused(String),
-    /// No answer came in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
     /// No acknowledgement came in time.
     #[error("did not acknowledge within 30 s; look whether a leader is being elected, or replicas are missing")]
     AckTimeout,
-    /// The peer does not speak Kafka's protocol.
     #[error("answers, but not as Kafka does; check the port, or ask for TLS if it speaks that: ?tls")]
     NotKafka,
-    /// The server closed the connection.
     #[error(
         "closed the connection; if it wants TLS or a login, put them into the URL \
          (kafka://USER:PASSWORD@HOST:PORT?tls), else look into its log and try again"
@@ -140,19 +135,15 @@ pub(crate) enum KafkaServerError {
          there: ask for none, or check the port for one that does"
     )]
     TlsInterrupted,
-    /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
     ConnectionLost(String),
     /// The TLS handshake failed, or the peer is not the expected one. The text is a sentence of its own.
     #[error("{0}")]
     Tls(String),
-    /// The server refused the login.
     #[error("refused the login ({0}); check user and password, and the mechanism: sasl=MECHANISM in the URL")]
     LoginRefused(String),
-    /// The server asks for no login.
     #[error("asks for no login there; leave user and password out of the URL, or use another port of it")]
     LoginUnsupported,
-    /// The server offers other login mechanisms.
     #[error("does not take a login of this kind; name one of its own with 'sasl=' in the URL: {0}")]
     UnsupportedMechanism(String),
     /// The client library cannot decode a message of a batch.
@@ -161,54 +152,37 @@ pub(crate) enum KafkaServerError {
          none, gzip, snappy or lz4, or start behind it"
     )]
     Unreadable(String),
-    /// The topic does not exist.
     #[error("has no such topic any more; open it again, which makes it anew")]
     TopicGone,
     /// Kafka treats the name as the same as another topic's.
     #[error("refused the name; it takes names that differ only in '.' and '_' for the same: use another one")]
     NameConflict,
-    /// The topic's own limit is below the message's size.
     #[error("takes no message of this size; raise max.message.bytes of the topic")]
     MessageTooLarge,
-    /// A queue to be removed still has pullers.
     #[error("still has the places of this queue's pullers; drop the pullers, and remove it again")]
     QueueInUse,
-    /// The topic has fewer replicas than the URL asks for.
     #[error(
         "keeps the topic '{topic}' on {has} servers, not on the {wanted} that 'replicas' asks for; \
          give it more replicas there, use another name, or ask for fewer"
     )]
     TooFewReplicas {
-        /// Name on the server.
         topic: String,
         /// Number of replicas of the partition that has fewest.
         has: usize,
-        /// Number in the URL.
         wanted: usize,
     },
-    /// The topic's retention differs from the publisher's.
     #[error(
         "keeps of the topic '{topic}' {has}, not {wanted}, by its cleanup.policy, retention.bytes and retention.ms; \
          publish as it is there, change it there, or use another name"
     )]
-    RetentionMismatch {
-        /// Name on the server.
-        topic: String,
-        /// Retention of the topic.
-        has: TopicRetention,
-        /// Retention that was asked for.
-        wanted: TopicRetention,
-    },
-    /// The server does not return the topic's retention.
+    RetentionMismatch { topic: String, has: TopicRetention, wanted: TopicRetention },
     #[error("does not tell what it keeps of the topic '{0}'; give this client the right DescribeConfigs on it")]
     RetentionUnreadable(String),
-    /// The cluster has fewer servers than replicas were asked for.
     #[error("has fewer servers than replicas are asked for; start more of them, or ask for fewer: replicas=N")]
     TooFewServers,
     /// The server is not ready, by its own error.
     #[error("takes nothing now: {0}; try again, and look into its log if that lasts")]
     NotReady(String),
-    /// Any other refusal by the server.
     #[error("refused: {0}; change the server's settings, or the rights of this client")]
     Refused(String),
 }

@@ -47,13 +47,10 @@ pub(crate) type ServerResult<T = ()> = Result<T, NatsServerError>;
 /// The reason why a server cannot be used, as a sentence that continues after the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NatsServerError {
-    /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(String),
-    /// No process listens on the port.
     #[error("refused the connection; start nats-server, or check host and port")]
     ConnectionRefused,
-    /// The server does not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
     /// The server sent nothing for this long, though it was pinged.
@@ -63,7 +60,6 @@ pub(crate) enum NatsServerError {
         .0.as_secs_f64()
     )]
     Silent(Duration),
-    /// Another program listens on the port.
     #[error("answers, but not as NATS does ({0}); check the port")]
     NotNats(String),
     /// The server's first line exceeds the limit, in MiB, and is not read any further.
@@ -72,22 +68,17 @@ pub(crate) enum NatsServerError {
          server listens there, and look into its log"
     )]
     FirstLineTooLong(usize),
-    /// The user name, password or token was refused.
     #[error("refused the user name or the password; check USER:PASSWORD@ or TOKEN@ in the URL")]
     LoginRefused,
-    /// The server requires a login, and the URL has none.
     #[error(
         "wants a password; write nats://USER:PASSWORD@HOST:PORT or nats://TOKEN@HOST:PORT, or name a file that logs \
          in: ?creds=FILE or ?nkey=FILE"
     )]
     LoginRequired,
-    /// The login by a file was refused.
     #[error("refused the login by the file; check that its user is one of this server's, and has not expired")]
     LoginFileRefused,
-    /// A file that the URL names cannot be used.
     #[error("was not asked: {0}")]
     File(String),
-    /// The server has no TLS, or its certificate is not trusted.
     #[error("is not connected to over TLS: {0}")]
     Tls(String),
     /// The server closed the connection during the TLS handshake, without a reason.
@@ -96,16 +87,12 @@ pub(crate) enum NatsServerError {
          the key: cert=FILE&key=FILE"
     )]
     TlsClosed,
-    /// The server requires TLS, and the URL does not ask for it.
     #[error("wants TLS; add ?tls to the URL, and ca=FILE if its authority is none that this host trusts")]
     TlsRequired,
-    /// The server has no room or capacity now.
     #[error("takes nothing now ({0}); try again in a moment, or give it more room")]
     Busy(String),
-    /// The server has no JetStream.
     #[error("has no JetStream; start nats-server with -js, or leave ?jetstream away")]
     NoJetStream,
-    /// The server's cluster has no leader, or none yet.
     #[error(
         "has no JetStream now, because its cluster has no leader; try again in a moment, or start its other servers"
     )]
@@ -115,50 +102,30 @@ pub(crate) enum NatsServerError {
         "has lost the topic or queue, or forgotten a reader that stood still; try again, or look who has removed the stream"
     )]
     StreamGone,
-    /// The topic exists with another policy.
     #[error("holds the topic '{topic}' by the policy '{there}'; open it by that one, or remove it first")]
-    PolicyMismatch {
-        /// The topic's subject.
-        topic: String,
-        /// The policy that the topic has.
-        there: &'static str,
-    },
-    /// The topic exists with another age limit.
+    PolicyMismatch { topic: String, there: &'static str },
     #[error("keeps the messages of '{topic}' {there}; open it with that age, or remove it first")]
     MaxAgeMismatch {
-        /// The topic's subject.
         topic: String,
         /// The age limit that the topic has, in words.
         there: String,
     },
-    /// The topic or queue exists in another storage, or on fewer servers.
     #[error("keeps '{subject}' {there}, and {wanted} was asked for; write the URL as it is kept, or remove it first")]
     StorageMismatch {
-        /// The subject of the topic or queue.
         subject: String,
         /// The storage that it has, in words of the URL.
         there: String,
-        /// The storage that the URL asks for.
         wanted: String,
     },
-    /// A subscription cannot start at a sequence number that is not published yet.
     #[error("message {wanted} is not published yet: the topic has had {published}; start at one of them, or 'now'")]
-    FutureSequence {
-        /// The sequence number asked for.
-        wanted: u64,
-        /// The number of messages published so far.
-        published: u64,
-    },
+    FutureSequence { wanted: u64, published: u64 },
     /// Any other refusal, in the server's own text.
     #[error("refused: {0}; change its settings, the URL or the name")]
     Refused(String),
-    /// The server closed the connection.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
-    /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
     ConnectionLost(io::Error),
-    /// This process could not start a thread.
     #[error("was not asked, because this process could start no thread for it ({0}); check its limits")]
     NoThread(io::Error),
 }

@@ -14,19 +14,14 @@ pub(crate) type ServerResult<T = ()> = Result<T, RedisServerError>;
 /// Reason why a server cannot be used. The text follows the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RedisServerError {
-    /// The host name cannot be resolved.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(io::Error),
-    /// The connection was refused: no process listens there.
     #[error("refused the connection; start redis-server, or check host and port")]
     ConnectionRefused,
-    /// The Unix socket does not exist.
     #[error("has no socket there; start redis-server with 'unixsocket PATH', or check the path")]
     NoSocket,
-    /// The Unix socket belongs to another user and forbids access.
     #[error("does not let this user open its socket; set 'unixsocketperm' of redis-server, or run as its user")]
     SocketPermission,
-    /// The server did not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
     /// The server sent nothing for this long, not even the reply to a `PING`.
@@ -39,13 +34,11 @@ pub(crate) enum RedisServerError {
     /// The server was silent while an `XREAD` without end was in flight: whether it is alive is unknown.
     #[error("was asked nothing for a while; it is connected to again")]
     LivenessUnknown,
-    /// The first reply is not Redis protocol: another kind of server listens there.
     #[error("answers, but not as Redis does ({0}); check the port")]
     NotRedis(String),
     /// A later reply is not Redis protocol, though earlier replies were.
     #[error("sent what is no answer ({0}); look into its log, and try again")]
     MalformedReply(String),
-    /// The server announces a payload that exceeds the max.
     #[error("sends a message that is too long; they are read up to 64 MiB: remove that one, and write shorter ones")]
     PayloadTooLong,
     /// An answer exceeds a bound, and is not read any further.
@@ -54,61 +47,41 @@ pub(crate) enum RedisServerError {
          Redis server listens there, and look into its log"
     )]
     ReplyTooLarge(ReplyLimit),
-    /// TLS is required and not available, or its certificate cannot be trusted.
     #[error("is not spoken to over TLS: {0}")]
     TlsUnavailable(String),
     /// The TLS connection broke: its bytes cannot be read.
     #[error("broke off what was spoken over TLS: {0}; try again")]
     TlsBroken(String),
-    /// The server closed the connection during the TLS handshake.
     #[error("hung up while shaking hands over TLS; does it speak TLS on this port, and which version? Try again")]
     TlsClosed,
-    /// The TLS handshake timed out.
     #[error("did not shake hands over TLS within 5 s; check whether it speaks TLS on this port, or hangs")]
     TlsTimeout,
-    /// The login failed.
     #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
     LoginRefused,
-    /// The server requires a login, and the URL has none.
     #[error("wants a password; write redis://:PASSWORD@HOST:PORT or redis://USER:PASSWORD@HOST:PORT")]
     LoginRequired,
-    /// A sentinel requires a password, or refused the given one.
     #[error(
         "is a sentinel, and {}; one password for both is that of the URL, and one of the sentinels alone is \
          sentinel-password=env:NAME or file:PATH in it",
         if *.is_given { "refused the password" } else { "wants a password" }
     )]
-    SentinelLogin {
-        /// True if a password was given.
-        is_given: bool,
-    },
-    /// The login at the master that a sentinel named failed.
+    SentinelLogin { is_given: bool },
     #[error("names {master} as the master, and that one {reason}")]
-    MasterLogin {
-        /// Address of the master.
-        master: String,
-        /// Reason of the failure.
-        reason: Box<RedisServerError>,
-    },
-    /// The server is starting.
+    MasterLogin { master: String, reason: Box<RedisServerError> },
     #[error("is still loading its data; try again when it has finished")]
     Loading,
     /// The server is a replica without its master, configured to answer nothing meanwhile.
     #[error("has lost its master, and answers nothing without it; try again when it is back, or use the master")]
     MasterDown,
-    /// A script is running, and blocks all other commands until it ends.
     #[error("is busy with a script; try again when it has ended, or end it by SCRIPT KILL")]
     Busy,
     /// The server is a replica: its channels do not reach the master's subscribers, and it takes no writes.
     #[error("is a replica; use its master, or name all servers in the URL: the one that is the master is taken")]
     Replica,
-    /// The sentinels know no master of this name.
     #[error("knows no master '{0}'; check sentinel=NAME in the URL")]
     NoMaster(String),
-    /// The server has reached its max number of clients.
     #[error("has as many clients as it takes; close some, or raise its maxclients")]
     TooManyClients,
-    /// The server's memory is full.
     #[error("has no memory left ({0}); empty a queue or a stream, or raise its maxmemory")]
     OutOfMemory(String),
     /// The server cannot write its disk: it refuses writes, and a `PING` too.
@@ -117,10 +90,8 @@ pub(crate) enum RedisServerError {
     /// The server is a cluster node, and another node has the name.
     #[error("is one of a cluster, and another of its servers has this name ({0}); write '?cluster' in the URL")]
     Moved(String),
-    /// The URL names a cluster, and the server is no cluster node.
     #[error("is no node of a cluster; leave 'cluster' out of the URL")]
     NoCluster,
-    /// The URL names sentinels, and the server is no sentinel.
     #[error(
         "is no sentinel; leave 'sentinel=NAME' out of the URL, or name the sentinels in place of the server: their \
          usual port is 26379"
@@ -141,7 +112,6 @@ pub(crate) enum RedisServerError {
     /// The stream was removed under a subscriber, or removed and created again.
     #[error("has the stream no more, or another one of its name; it is begun anew")]
     StreamReplaced,
-    /// The queue holds foreign messages.
     #[error(
         "holds in this queue what another program has pushed, and a puller would take it away; use another name, or take \
          such messages too: QueueConfig::foreign names the kind that they get"
@@ -153,16 +123,13 @@ pub(crate) enum RedisServerError {
          lost them; they come again, marked, if it still has them, or are dead letters"
     )]
     NotAcknowledged(u64),
-    /// Any other refusal.
     #[error("refused: {0}; change the server's settings, or the URL")]
     Refused(String),
     /// Error of one of several servers, of which another one may come back.
     #[error(transparent)]
     OneOfSeveral(Box<RedisServerError>),
-    /// The server closed the connection.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
-    /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
     ConnectionLost(io::Error),
 }
