@@ -3,7 +3,6 @@
 
 use tickpath_bus_api::{Advice, ServerDescription};
 
-/// Returns all advice.
 pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
     vec![
         replica_advice(about.setting("replicas")),

@@ -87,17 +87,14 @@ impl Cluster {
         Ok(Self { clock, lookup, admin, group_offsets: Mutex::new(None), server })
     }
 
-    /// Returns the servers and their settings.
     pub fn server(&self) -> &KafkaEndpoint {
         &self.server
     }
 
-    /// Returns the error of a failed connect.
     pub fn error(&self, error: &KafkaServerError) -> ConnectError {
         self.server.error(error)
     }
 
-    /// Returns the clock of stamps and deadlines.
     pub fn clock(&self) -> HostClock {
         self.clock
     }

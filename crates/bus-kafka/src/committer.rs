@@ -16,12 +16,10 @@ use rdkafka::error::KafkaResult;
 
 use crate::partitions::OffsetCommit;
 
-/// The commit thread of one puller.
 pub(crate) struct Committer {
     /// None while the committer is dropped.
     requests: Option<Sender<Vec<OffsetCommit>>>,
     answers: Receiver<KafkaResult<()>>,
-    /// An answer is outstanding.
     is_busy: bool,
     thread: Option<JoinHandle<()>>,
 }
@@ -41,7 +39,6 @@ impl Committer {
         Ok(Self { requests: Some(orders), answers, is_busy: false, thread: Some(thread) })
     }
 
-    /// Returns whether an answer is outstanding.
     pub fn is_busy(&self) -> bool {
         self.is_busy
     }

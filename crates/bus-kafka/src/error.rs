@@ -220,7 +220,6 @@ impl KafkaServerError {
         }
     }
 
-    /// Returns the reason of a failed login.
     fn from_login(text: &str) -> Self {
         match text.split_once("supported mechanisms:") {
             Some(_) if text.contains("current SASL state") => Self::LoginUnsupported,

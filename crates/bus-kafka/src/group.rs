@@ -46,10 +46,8 @@ const TOPIC_CHECK_VALIDITY: Duration = Duration::from_millis(5);
 
 /// State of a puller, updated by its consumer's callbacks.
 pub(crate) struct GroupMember {
-    /// Reasons for an outage, if there is one.
     pub reasons: OutageReasons,
     cluster: Arc<Cluster>,
-    /// Name of the queue's topic on the server.
     topic: String,
     delivery: DeliveryGuarantee,
     state: Mutex<Assignment>,
@@ -168,7 +166,6 @@ impl GroupMember {
         self.state().offsets_done()
     }
 
-    /// Records that the server has committed these offsets.
     pub fn note_committed(&self, places: &[OffsetCommit]) {
         self.reasons.clear();
         self.state().note_committed(places);

@@ -12,7 +12,6 @@ use crate::cluster::Cluster;
 use crate::error::KafkaServerError;
 use crate::reasons::OutageReasons;
 
-/// Timeout of a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Pause between two probes, in nanoseconds.

@@ -7,10 +7,8 @@ use tickpath_bus_api::DeliveryGuarantee;
 use crate::partition_state::{NoteState, OPEN, PartitionState};
 use crate::record::{BufferedRecord, FetchedRecord};
 
-/// The partitions of one puller.
 #[derive(Default)]
 pub(crate) struct Assignment {
-    /// Progress by partition.
     pub by_partition: BTreeMap<i32, PartitionState>,
     /// Records fetched and not handed over yet.
     pub records: VecDeque<BufferedRecord>,
@@ -37,9 +35,7 @@ pub(crate) struct Assignment {
 /// An offset of a partition for the server to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OffsetCommit {
-    /// The partition.
     pub partition: i32,
-    /// The next offset.
     pub offset: i64,
     /// Note for the partition's next puller.
     pub note: String,
@@ -112,7 +108,6 @@ impl Assignment {
             .collect()
     }
 
-    /// Records that the server has committed these offsets.
     pub fn note_committed(&mut self, places: &[OffsetCommit]) {
         for place in places {
             let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };

@@ -7,7 +7,6 @@ pub(crate) const TOKEN: &str = "kafka";
 
 /// Position of a subscription, behind everything that was handed over, including gaps.
 pub(crate) struct KafkaPosition {
-    /// The next offset.
     pub next: i64,
     /// Timestamp of the newest record seen, or start of the subscription if none was; UTC, in milliseconds.
     pub newest_ms: i64,
@@ -65,7 +64,6 @@ impl KafkaPosition {
         self.tracker.out_of_order()
     }
 
-    /// Returns the resume token of this position.
     pub fn token(&self) -> ResumeToken {
         ResumeToken::new(TOKEN, [self.next as u64, self.newest_ms as u64, self.fingerprint, 0], &self.tracker)
     }

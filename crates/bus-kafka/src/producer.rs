@@ -40,7 +40,6 @@ const LAST_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Appends the bytes of the message with this index to the buffer.
 pub(crate) type FillMessage<'a> = dyn Fn(usize, &mut Vec<u8>) + 'a;
 
-/// A sender to one topic, with its own connections.
 pub(crate) struct TopicProducer {
     cluster: Arc<Cluster>,
     /// Name on the server.

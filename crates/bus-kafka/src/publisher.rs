@@ -10,7 +10,6 @@ use crate::producer::{FillMessage, TopicProducer};
 /// Longest payload, in bytes: with its overhead below the limit of a server with default settings.
 pub const MAX_PAYLOAD_BYTES: usize = 1_000_000;
 
-/// A publisher or pusher with its own connections.
 pub(crate) struct KafkaPublisher {
     producer: TopicProducer,
     numbering: Numbering,
@@ -23,12 +22,10 @@ pub(crate) struct KafkaPublisher {
 }
 
 impl KafkaPublisher {
-    /// Opens a publisher to an existing topic.
     pub fn of_topic(cluster: Arc<Cluster>, there: String) -> Result<Self, ConnectError> {
         Self::open(cluster, there, 1, true)
     }
 
-    /// Opens a pusher to an existing queue.
     pub fn of_queue(cluster: Arc<Cluster>, there: String, partitions: i32) -> Result<Self, ConnectError> {
         Self::open(cluster, there, partitions, false)
     }

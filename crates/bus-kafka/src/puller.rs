@@ -49,7 +49,6 @@ const RETRY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Number of done messages after which the server is asked to delete them from its disk.
 const DELETE_AFTER: u64 = 100_000;
 
-/// A member of a queue's consumer group.
 pub(crate) struct KafkaPuller {
     cluster: Arc<Cluster>,
     /// Declared before the consumer, so that the commit thread drops its reference first.
@@ -64,7 +63,6 @@ pub(crate) struct KafkaPuller {
     wait: Wait,
     /// Detects the end of an outage.
     outage_probe: Option<OutageProbe>,
-    /// An error that is not reported yet.
     error: Option<KafkaServerError>,
     /// Fetching is paused because too many records are buffered.
     is_paused: bool,
@@ -72,7 +70,6 @@ pub(crate) struct KafkaPuller {
     is_blocked: bool,
 }
 
-/// Outcome of committing offsets.
 enum OffsetCommitOutcome {
     Done,
     /// The group is rebalancing, or its server is away.
@@ -197,7 +194,6 @@ impl KafkaPuller {
         self.classify_refusal(&error)
     }
 
-    /// Classifies a refused commit.
     fn classify_refusal(&self, error: &KafkaError) -> Result<OffsetCommitOutcome, ReceiveError> {
         if let Some(error) = self.permanent_error(error) {
             return Err(self.failure(&error));
@@ -239,7 +235,6 @@ impl KafkaPuller {
         true
     }
 
-    /// Returns the reason for a missing answer.
     fn no_answer_error(&self) -> KafkaServerError {
         self.group().reasons.explain(&KafkaError::ConsumerCommit(Code::OperationTimedOut))
     }

@@ -52,7 +52,6 @@ impl OutageReasons {
         self.state().is_outage
     }
 
-    /// Returns the reason of an outage, if there is one.
     pub fn outage(&self) -> Option<KafkaServerError> {
         let state = self.state();
         state.is_outage.then(|| state.last.clone().unwrap_or(KafkaServerError::Closed))

@@ -13,7 +13,6 @@ use crate::reasons::OutageReasons;
 /// Reports of one round of messages, which are numbered from 0.
 #[derive(Default)]
 pub(crate) struct DeliveryReports {
-    /// Reasons for an outage, if there is one.
     pub reasons: OutageReasons,
     round: Mutex<SendRound>,
     complete: Condvar,

@@ -15,10 +15,8 @@ use crate::brokers;
 use crate::deadline::TIMEOUT;
 use crate::error::KafkaServerError;
 
-/// Kafka's default port.
 pub(crate) const PORT: u16 = 9092;
 
-/// Form of a URL, for errors.
 const FORM: &str = "use kafka://HOST:PORT[,HOST:PORT], with USER:PASSWORD@ in front of the hosts for a login, and \
                     behind them ?tls, ca=FILE, cert=FILE, key=FILE, sasl=MECHANISM, replicas=N and silence=SECONDS, with '&' in \
                     between";
@@ -39,7 +37,6 @@ const MAX_ANSWER_BYTES: &str = "100000000";
 /// for overdue requests once a second.
 const TIMEOUT_SLACK: Duration = Duration::from_millis(1_500);
 
-/// Shortest request timeout.
 const MIN_REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Settings of every client: no output, no metrics pushed to the server, no topic created by a lookup, and a timeout
@@ -69,16 +66,13 @@ pub(crate) struct KafkaEndpoint {
     silence: Duration,
     /// Number of replicas of a new topic; the cluster's default if none.
     pub replicas: Option<i32>,
-    /// Names of topics on the server.
     pub names: TopicNames,
 }
 
-/// Credentials of a login.
 #[derive(Clone)]
 struct KafkaLogin {
     user: String,
     password: String,
-    /// Kafka's name of the mechanism.
     mechanism: &'static str,
 }
 
@@ -100,7 +94,6 @@ impl KafkaEndpoint {
         Ok(Self { addresses: url.servers, tls, login, silence, replicas, names: url.topic_names })
     }
 
-    /// Returns the display name.
     pub fn name(&self) -> String {
         format!("kafka://{}", self.hosts())
     }
@@ -129,7 +122,6 @@ impl KafkaEndpoint {
         config
     }
 
-    /// Returns the error of a failed connect.
     pub fn error(&self, error: &KafkaServerError) -> ConnectError {
         ConnectError::Server { server: self.name(), what: error.to_string() }
     }

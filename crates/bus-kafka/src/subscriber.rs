@@ -41,10 +41,8 @@ const SETTINGS: [(&str, &str); 11] = [
     ("enable.partition.eof", "false"),
 ];
 
-/// The only partition of a topic.
 const PARTITION: i32 = 0;
 
-/// A subscription with its own connections.
 pub(crate) struct KafkaSubscriber {
     cluster: Arc<Cluster>,
     /// Name on the server.
@@ -67,7 +65,6 @@ pub(crate) struct KafkaSubscriber {
 struct ReceiveFault {
     /// The offset is void, and another one must be found.
     lost: Option<VoidOffset>,
-    /// An error that is not reported yet.
     error: Option<KafkaServerError>,
 }
 
@@ -82,7 +79,6 @@ enum VoidOffset {
 
 struct PendingRecord {
     offset: i64,
-    /// Timestamp in milliseconds, if the record has one.
     made_ms: Option<i64>,
     value: Vec<u8>,
     /// Key and headers from another program, in JSON.
@@ -355,7 +351,6 @@ fn assign_from(consumer: &BaseConsumer<OutageReasons>, topic: &str, next: i64) -
     consumer.assign(&places)
 }
 
-/// Returns the current UTC time in milliseconds.
 fn now_ms() -> i64 {
     (utc_ns() / 1_000_000) as i64
 }

@@ -33,12 +33,7 @@ impl From<FeedReport> for ReceiveError {
 /// An arrival of a topic.
 pub(crate) enum TopicArrival {
     /// A message, with its place in the topic where JetStream counts it.
-    Message {
-        /// JetStream's metadata of the message.
-        receipt: Option<Receipt>,
-        /// The message.
-        message: Message,
-    },
+    Message { receipt: Option<Receipt>, message: Message },
     /// Messages that will never come.
     Gap {
         /// Their number, if known.
@@ -59,18 +54,15 @@ pub(crate) struct ArrivalSender<T> {
 }
 
 impl<T> ArrivalSender<T> {
-    /// Makes the thread's side of this mailbox.
     pub fn new(mailbox: ArrivalMailbox<T>) -> Self {
         Self { mailbox, behind_loss: None, behind_final: None }
     }
 
-    /// Puts a message or gap.
     pub fn put(&mut self, arrival: T) {
         (self.behind_loss, self.behind_final) = (None, None);
         self.mailbox.push(Ok(arrival));
     }
 
-    /// Puts a report.
     pub fn report(&mut self, news: FeedReport) {
         self.put_report(Err(news));
     }
@@ -120,12 +112,10 @@ pub(crate) struct ArrivalReceiver<T> {
 }
 
 impl<T> ArrivalReceiver<T> {
-    /// Makes the caller's side of this mailbox.
     pub fn new(mailbox: ArrivalMailbox<T>) -> Self {
         Self { mailbox, returned: None, pending_report: None }
     }
 
-    /// Returns the number of unread items.
     #[inline]
     pub fn unread(&self) -> usize {
         self.mailbox.len() + usize::from(self.returned.is_some())
@@ -178,7 +168,6 @@ impl<T> ArrivalReceiver<T> {
 mod tests {
     use super::*;
 
-    /// Returns all items, in order.
     fn read(mailbox: &ArrivalMailbox<&'static str>) -> Vec<String> {
         let next = || mailbox.pop();
         std::iter::from_fn(next).map(|mail| mail.map_or_else(|news| format!("{news:?}"), str::to_owned)).collect()

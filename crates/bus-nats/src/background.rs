@@ -19,7 +19,6 @@ use crate::connection::NatsConnection;
 use crate::error::{NatsServerError, ServerResult};
 use crate::server::NatsEndpoint;
 
-/// The pause before a reconnect.
 const PAUSE: Backoff = Backoff::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// The number of checks per silence. Checks are counted, not timed, because a process that was paused did not receive
@@ -71,7 +70,6 @@ impl ReceiverThread {
         Ok(background)
     }
 
-    /// Returns the number of reconnects.
     pub fn reconnects(&self) -> u64 {
         self.reconnects.load(Ordering::Relaxed)
     }
@@ -92,13 +90,11 @@ impl Drop for ReceiverThread {
     }
 }
 
-/// The state of the thread.
 struct ReceiverThreadState<F> {
     server: Arc<NatsEndpoint>,
     feed: F,
     /// The channel to the caller that waits for the first connection, until it is there.
     opened: Option<SyncSender<ServerResult>>,
-    /// The pause before the next connection.
     pause: Backoff,
     reconnects: Arc<AtomicU64>,
     outage: Outage,
@@ -106,13 +102,10 @@ struct ReceiverThreadState<F> {
     skipped_servers: usize,
 }
 
-/// The end of a connection.
 enum NatsConnectionEnd {
-    /// The handle was dropped.
     Stopped,
     /// The connection was never usable.
     Failed(NatsServerError),
-    /// The connection was lost.
     Lost(NatsServerError),
 }
 

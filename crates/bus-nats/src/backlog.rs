@@ -32,7 +32,6 @@ impl Backlog {
         has_room
     }
 
-    /// Subtracts a message that was taken out.
     pub fn release(&self, message: &Message) {
         self.bytes.fetch_sub(bytes(message), Ordering::Relaxed);
     }

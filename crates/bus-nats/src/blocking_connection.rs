@@ -30,7 +30,6 @@ impl LocalRuntime {
         Ok(Self { runtime: Some(runtime) })
     }
 
-    /// Runs until `work` is done.
     pub fn run<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.as_ref().expect("it is there until it is dropped").block_on(work)
     }
@@ -48,7 +47,6 @@ impl Drop for LocalRuntime {
 /// The idle time, in nanoseconds, up to which a connection is not polled twice before it is used.
 const FRESH_NS: i64 = 1_000_000;
 
-/// A connection and its runtime.
 pub(crate) struct BlockingConnection {
     connected: NatsConnection,
     engine: LocalRuntime,
@@ -60,7 +58,6 @@ pub(crate) struct BlockingConnection {
 }
 
 impl BlockingConnection {
-    /// Connects and logs in.
     pub fn open(server: &NatsEndpoint) -> ServerResult<Self> {
         let (clock, first) = (server.clock(), server.first());
         let engine = LocalRuntime::start()?;
@@ -68,7 +65,6 @@ impl BlockingConnection {
         Ok(Self { connected, engine, clock, first_server: first, last_used: Cell::new(clock.ticks()) })
     }
 
-    /// Returns the index of the server that was tried first when the connection was opened.
     pub fn first_server(&self) -> usize {
         self.first_server
     }
@@ -78,7 +74,6 @@ impl BlockingConnection {
         self.run(self.connected.retry_until_leader(async || ask(&self.connected).await))
     }
 
-    /// Returns the connection.
     pub fn connected(&self) -> &NatsConnection {
         &self.connected
     }

@@ -16,7 +16,6 @@ pub(crate) struct Confirmations {
 }
 
 impl Confirmations {
-    /// Subscribes.
     pub async fn open(connected: &NatsConnection) -> ServerResult<Self> {
         let address = connected.client.new_inbox();
         let subscription = connected.client.subscribe(format!("{address}.*")).await.map_err(NatsServerError::closed)?;

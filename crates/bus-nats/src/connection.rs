@@ -39,11 +39,8 @@ const SUBSCRIPTION_CAPACITY: usize = 1 << 21;
 /// The number of task turns of the library before the feed's turn; the default of 61 would let half a gibibyte pile up.
 pub(crate) const EVENT_INTERVAL: u32 = 4;
 
-/// A connection that is logged in.
 pub(crate) struct NatsConnection {
-    /// The client for core NATS.
     pub client: Client,
-    /// The context for JetStream.
     pub context: jetstream::Context,
     /// Max time for a cluster to elect a leader.
     election_timeout: Duration,

@@ -14,9 +14,7 @@ use crate::error::{NatsServerError, ServerResult};
 
 /// A queue group: the pullers that share the messages of a subject.
 pub(crate) struct QueueGroup {
-    /// The group's name on the server.
     pub name: &'static str,
-    /// The queue's name.
     pub queue: String,
     /// The kind of messages from other programs; they are skipped if none.
     pub foreign: Option<u8>,
@@ -32,7 +30,6 @@ pub(crate) struct CoreFeed {
 }
 
 impl CoreFeed {
-    /// Makes a feed that is not subscribed yet.
     pub fn new(
         subject: String,
         group: Option<QueueGroup>,

@@ -13,16 +13,12 @@ use crate::stream;
 /// The prefix of the headers that are meant for the server.
 const SERVER_HEADER_PREFIX: &str = "Nats-";
 
-/// The dead-letter queue.
 pub(crate) struct DeadLetterQueue {
-    /// Max deliveries before a message is moved.
     pub max_deliveries: u32,
-    /// The configuration of its stream.
     pub stream: Config,
 }
 
 impl DeadLetterQueue {
-    /// Returns true if this message was delivered too often.
     pub fn is_over_limit(&self, receipt: &Receipt) -> bool {
         receipt.deliveries > self.max_deliveries
     }

@@ -31,11 +31,8 @@ const MAX_TEXT_CHARS: usize = 1024;
 /// The options of a URL that decide what a connect error means.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorContext<'a> {
-    /// True if the URL has a login.
     pub has_login: bool,
-    /// True if that login is a file.
     pub has_login_file: bool,
-    /// True if the URL asks for TLS.
     pub is_tls: bool,
     /// The host names, of which a certificate must have one.
     pub hosts: &'a str,
@@ -136,7 +133,6 @@ impl NatsServerError {
         Self::Closed
     }
 
-    /// Translates the library's connect error.
     pub fn from_connect(error: &async_nats::ConnectError, asked: &ErrorContext<'_>) -> Self {
         match error.kind() {
             ConnectErrorKind::Dns => Self::Unresolved(cause(error)),
@@ -149,7 +145,6 @@ impl NatsServerError {
         }
     }
 
-    /// Returns true if it can pass by itself.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unresolved(_)

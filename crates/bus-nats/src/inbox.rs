@@ -33,7 +33,6 @@ const MAX_FETCH_BYTES: usize = (8 << 20) - 15;
 /// The time without any message after which a fetch counts as ended.
 const FETCH_SILENCE: Duration = Duration::from_millis(500);
 
-/// The subscription that receives a consumer's messages.
 pub(crate) struct ConsumerInbox {
     consumer: PullConsumer,
     address: String,
@@ -49,7 +48,6 @@ pub(crate) struct ConsumerInbox {
     fetches: u64,
 }
 
-/// A request for messages that wait at the server.
 pub(crate) struct InboxFetch {
     address: String,
     /// The number of messages that may still come.

@@ -8,7 +8,6 @@
 //! `/`. A stream's name has neither points nor, because it is also a file name, colons. Our own names hold no `/`, `=`
 //! or `+`.
 
-/// Returns the subject of a topic.
 pub(crate) fn topic_subject(topic: &str) -> String {
     subject(topic)
 }
@@ -18,12 +17,10 @@ pub(crate) fn queue_subject(queue: &str) -> String {
     format!("queue/{}", subject(queue))
 }
 
-/// Returns the name of the stream that stores a topic.
 pub(crate) fn topic_stream(topic: &str) -> String {
     format!("tickpath-topic-{}", without_points(topic))
 }
 
-/// Returns the name of the stream that stores a queue.
 pub(crate) fn queue_stream(queue: &str) -> String {
     format!("tickpath-queue-{}", without_points(queue))
 }

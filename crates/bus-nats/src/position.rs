@@ -3,10 +3,8 @@
 use async_nats::datetime::DateTime;
 use tickpath_bus_api::{ConnectError, MessageIdTracker, ResumeToken};
 
-/// The transport that a token names.
 const TRANSPORT: &str = "nats+jetstream";
 
-/// The progress of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JetStreamPosition {
     /// The sequence number of the next message, from 0.
@@ -20,12 +18,10 @@ pub(crate) struct JetStreamPosition {
 }
 
 impl JetStreamPosition {
-    /// Returns a token with this place and the publishers that are known.
     pub fn token(self, tracker: &MessageIdTracker) -> ResumeToken {
         ResumeToken::new(TRANSPORT, [self.next, self.created_ns, self.last_read_ns.unwrap_or(0), 0], tracker)
     }
 
-    /// Reads the place and the known publishers from a token.
     pub fn from_token(token: &ResumeToken) -> Result<(Self, MessageIdTracker), ConnectError> {
         let ([next, made_ns, read_ns, _], tracker) = token.read(TRANSPORT)?;
         Ok((Self { next, created_ns: made_ns, last_read_ns: Some(read_ns).filter(|&ns| ns > 0) }, tracker))

@@ -7,20 +7,15 @@ use tickpath_bus_api::{Fate, MessageId};
 use crate::connection::NatsConnection;
 use crate::error::{NatsServerError, ServerResult, is_not_stored};
 
-/// A message as it is sent.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
-    /// The message's publisher id and sequence number.
     pub origin: MessageId,
     /// The sender's count of refusals so far.
     pub refusals: u16,
-    /// The message with its header.
     pub bytes: Vec<u8>,
 }
 
-/// The progress of one call.
 pub(crate) struct PublishProgress {
-    /// The fate of each message.
     pub fates: Vec<Fate>,
     /// The number of messages, from the first on, that were handed over to the client library, each whole.
     pub handed_over: usize,
@@ -39,7 +34,6 @@ impl PublishProgress {
         (0..self.fates.len()).filter(|&at| self.fates[at] != Fate::Published).collect()
     }
 
-    /// Returns the messages in doubt.
     pub fn unknown(&self) -> impl Iterator<Item = usize> {
         Fate::unknown(&self.fates)
     }

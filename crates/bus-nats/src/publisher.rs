@@ -16,12 +16,10 @@ use crate::publish_progress::{Outgoing, PublishProgress, publish_core, publish_s
 use crate::server::NatsEndpoint;
 use crate::stream;
 
-/// Max messages in flight at once.
 const MAX_IN_FLIGHT: usize = 256;
 
 /// The destination of a publisher's messages.
 pub(crate) struct PublishTarget {
-    /// The subject.
     pub subject: Subject,
     /// The stream that stores the subject's messages; none with core NATS.
     pub stream: Option<Config>,

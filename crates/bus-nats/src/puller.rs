@@ -52,7 +52,6 @@ pub(crate) struct CorePuller {
 }
 
 impl CorePuller {
-    /// Subscribes.
     pub fn open(server: Arc<NatsEndpoint>, queue: &str, config: &QueueConfig, wait: Wait) -> ServerResult<Self> {
         let (mailbox, backlog, foreign) = (Mailbox::new(), Backlog::default(), config.foreign);
         let group = QueueGroup { name: GROUP, queue: queue.to_owned(), foreign };
@@ -263,7 +262,6 @@ impl StreamPuller {
         self.unacknowledged.clear();
     }
 
-    /// Returns the time since `ticks`.
     fn age(&self, ticks: u64) -> Duration {
         age(&self.clock, ticks)
     }

@@ -16,7 +16,6 @@ pub(crate) struct Pulse<C> {
     interval: Duration,
     /// The time of the last beat but one, in ticks.
     previous: u64,
-    /// The time of the last beat, in ticks.
     last: u64,
 }
 
@@ -27,7 +26,6 @@ impl<C: Clock> Pulse<C> {
         Self { clock, interval: silence / BEATS, previous: now, last: now }
     }
 
-    /// Returns the time between two beats.
     pub fn interval(&self) -> Duration {
         self.interval
     }
@@ -38,7 +36,6 @@ impl<C: Clock> Pulse<C> {
         (self.previous, self.last) = (now, now);
     }
 
-    /// Records a beat, if it is time for one.
     pub fn beat(&mut self) {
         let now = self.clock.ticks();
         if self.clock.ns_between(self.last, now) >= self.interval.as_nanos() as i64 {
@@ -46,7 +43,6 @@ impl<C: Clock> Pulse<C> {
         }
     }
 
-    /// Returns the time since `ticks`.
     pub fn age(&self, ticks: u64) -> Duration {
         age(&self.clock, ticks)
     }

@@ -38,7 +38,6 @@ const DEAD_LETTER_RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct DeliveredMessage {
     /// The message, whose reply subject takes the acknowledgement.
     pub message: Message,
-    /// The server's metadata of the message.
     pub receipt: Receipt,
     /// A time before its arrival, in ticks of the host's clock.
     pub ticks: u64,
@@ -48,15 +47,11 @@ pub(crate) struct DeliveredMessage {
 
 /// A request of the caller to the thread.
 pub(crate) enum FeedRequest {
-    /// Settle messages.
     Settle(Settlement),
-    /// Fetch messages that wait at the server.
     Fetch(FetchRequest),
 }
 
-/// A request for messages that wait at the server.
 pub(crate) struct FetchRequest {
-    /// Max messages.
     pub messages: usize,
     /// The channel that signals the end, when the messages are in the mailbox. It is dropped if the connection is lost.
     pub done: SyncSender<()>,
@@ -64,11 +59,9 @@ pub(crate) struct FetchRequest {
 
 /// An acknowledgement, or a negative one, of messages that were held.
 pub(crate) struct Settlement {
-    /// The reply subjects of the messages.
     pub replies: Vec<Subject>,
     /// The era of the messages: in another era the same subjects belong to other messages.
     pub epoch: u64,
-    /// The kind: done, or not.
     pub kind: AckKind,
     /// True if the server's answers are waited for; else it is enough that the acknowledgements are sent.
     pub is_confirmed: bool,
@@ -79,9 +72,7 @@ pub(crate) struct Settlement {
     pub done: SyncSender<SettlementOutcome>,
 }
 
-/// The outcome of a settlement.
 pub(crate) struct SettlementOutcome {
-    /// The number of messages that the server has confirmed.
     pub confirmed: usize,
     /// True if the settlement was sent, so that it may have arrived for the unconfirmed messages, too.
     pub was_sent: bool,
@@ -89,11 +80,8 @@ pub(crate) struct SettlementOutcome {
     pub error: Option<NatsServerError>,
 }
 
-/// The configuration of a queue's feed.
 pub(crate) struct QueueFeedConfig {
-    /// The queue's name.
     pub queue: String,
-    /// The configuration of its stream.
     pub stream: Config,
     /// The time without an acknowledgement after which any puller may get a message again.
     pub silence: Duration,
@@ -126,7 +114,6 @@ pub(crate) struct QueueFeed {
 }
 
 impl QueueFeed {
-    /// Makes a feed that is not attached yet.
     pub fn new(
         pulling: QueueFeedConfig,
         clock: HostClock,

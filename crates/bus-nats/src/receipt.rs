@@ -5,7 +5,6 @@
 //!   $JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream sequence>.…              by newer servers
 //! ```
 
-/// The metadata of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
     /// The message's place in its stream, from 0; the server counts from 1.

@@ -17,10 +17,8 @@ use tickpath_tls::{ALL_VERSIONS, client_config};
 
 use crate::error::{ErrorContext, NatsServerError, ServerResult};
 
-/// The default port.
 pub(crate) const PORT: u16 = 4222;
 
-/// The form of a URL of this transport, for errors.
 const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?jetstream[&durable][&replicas=N]][&tls][&silence=SECONDS] or \
                     nats://TOKEN@HOST:PORT, or log in by a file: ?creds=FILE or ?nkey=FILE";
 
@@ -101,7 +99,6 @@ impl NatsEndpoint {
         })
     }
 
-    /// Returns the names of topics on the server.
     pub fn names(&self) -> &TopicNames {
         &self.names
     }
@@ -129,7 +126,6 @@ impl NatsEndpoint {
         addresses.iter().map(|address| format!("nats://{}", address.with_port_or(PORT))).collect()
     }
 
-    /// Returns the number of servers.
     pub fn count(&self) -> usize {
         self.addresses.len()
     }
@@ -163,17 +159,14 @@ impl NatsEndpoint {
         })
     }
 
-    /// Returns host and port of each server.
     pub fn addresses(&self) -> impl Iterator<Item = (&str, u16)> {
         self.addresses.iter().map(|address| (address.host.as_str(), address.port_or(PORT)))
     }
 
-    /// Returns true if topics and queues are kept in JetStream.
     pub fn is_jetstream(&self) -> bool {
         self.storage.is_some()
     }
 
-    /// Returns how topics and queues are stored; none with core NATS.
     pub fn storage(&self) -> Option<StreamStorage> {
         self.storage
     }
@@ -206,7 +199,6 @@ impl NatsEndpoint {
         Ok(options.require_tls(self.tls.is_some()).tls_client_config(config))
     }
 
-    /// Turns an error into that of a connect.
     pub fn error(&self, error: &NatsServerError) -> ConnectError {
         match error {
             NatsServerError::FutureSequence { .. } => ConnectError::Other(error.to_string().into()),

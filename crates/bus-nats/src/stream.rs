@@ -36,13 +36,10 @@ const ID_BYTES: usize = 10 + 13 + 32 + 2 + 2;
 /// The shortest age at which messages expire.
 const MIN_AGE: Duration = Duration::from_millis(100);
 
-/// The smallest capacity of a topic, in bytes.
 const MIN_CAPACITY_BYTES: usize = 4096;
 
-/// The server's value for no limit.
 const UNLIMITED: i64 = -1;
 
-/// Returns the configuration of a topic's stream.
 pub(crate) fn topic_stream_config(topic: &str, config: &TopicConfig, keeping: StreamStorage) -> Config {
     let max_bytes = match config.policy {
         Policy::Keep => UNLIMITED,
@@ -80,7 +77,6 @@ pub(crate) async fn ensure(connected: &NatsConnection, wanted: &Config) -> Serve
     Ok(stream)
 }
 
-/// Returns the stream of this name, if it exists.
 pub(crate) async fn find(connected: &NatsConnection, name: &str) -> ServerResult<Option<Stream>> {
     match connected.context.get_stream(name).await.map_err(NatsServerError::from) {
         Ok(stream) => Ok(Some(stream)),

@@ -22,7 +22,6 @@ use crate::receipt::Receipt;
 use crate::server::NatsEndpoint;
 use crate::topic_feed::{SubscriptionStart, TopicFeed};
 
-/// A subscription, which outlives its connections.
 pub(crate) struct NatsSubscriber {
     arrivals: ArrivalReceiver<TopicArrival>,
     flow: UnreadBound,
@@ -36,7 +35,6 @@ pub(crate) struct NatsSubscriber {
     background: ReceiverThread,
 }
 
-/// The bound on unread messages.
 enum UnreadBound {
     /// JetStream: the demand is requested, and the server keeps the rest.
     Requested(Demand),
@@ -45,7 +43,6 @@ enum UnreadBound {
 }
 
 impl NatsSubscriber {
-    /// Subscribes to a subject of core NATS.
     pub fn to_subject(server: Arc<NatsEndpoint>, topic: &str, wait: Wait) -> ServerResult<Self> {
         let (mailbox, backlog) = (Mailbox::new(), Backlog::default());
         let feed =

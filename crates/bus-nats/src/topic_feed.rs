@@ -33,9 +33,7 @@ const MAX_LEADER_CHECKS: usize = 10;
 /// The time for which the server keeps the consumer of a subscriber that requests nothing.
 const CONSUMER_EXPIRY: Duration = Duration::from_secs(300);
 
-/// The start of a subscription.
 pub(crate) struct SubscriptionStart {
-    /// The start that the caller asked for.
     pub start: StartPosition,
     /// The place behind which it resumes, if a token names it.
     pub resume_at: Option<JetStreamPosition>,
@@ -43,7 +41,6 @@ pub(crate) struct SubscriptionStart {
     pub start_position: Arc<OnceLock<JetStreamPosition>>,
 }
 
-/// A topic's stream, and the progress in it.
 pub(crate) struct TopicFeed {
     stream: String,
     beginning: SubscriptionStart,
@@ -87,7 +84,6 @@ impl EarlierProgress {
 }
 
 impl TopicFeed {
-    /// Makes a feed that is not attached yet.
     pub fn new(
         stream: String,
         beginning: SubscriptionStart,

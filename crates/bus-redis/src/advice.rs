@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 
 use tickpath_bus_api::{Advice, ServerDescription};
 
-/// Check of one setting.
 type SettingCheck = fn(&ServerDescription) -> Result<Advice, String>;
 
-/// Runs all checks.
 pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
     let looks: [SettingCheck; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
     let mut advised = Vec::new();

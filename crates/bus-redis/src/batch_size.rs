@@ -2,13 +2,11 @@
 
 use crate::puller::MAX_PULLED_BYTES;
 
-/// Max number of messages in one request.
 const MAX_BATCH: usize = 100;
 
 /// Number of messages to request, from the sizes of recent ones. A long message counts at once, shorter ones gradually;
 /// before the first message, one is assumed to fill an answer.
 pub(crate) struct BatchSizer {
-    /// Expected size of the next message.
     expected_bytes: usize,
 }
 
@@ -18,7 +16,6 @@ impl BatchSizer {
         Self { expected_bytes: MAX_PULLED_BYTES }
     }
 
-    /// Returns the number of messages to request, at most `wanted`.
     pub fn limit(&self, wanted: usize) -> usize {
         (MAX_PULLED_BYTES / self.expected_bytes.max(1)).clamp(1, MAX_BATCH).min(wanted)
     }

@@ -26,11 +26,9 @@ const MAX_DIGEST_BYTES: usize = 64;
 /// Transfer rate that extends a timeout: one more second for each mebibyte that is sent or received.
 const BYTES_A_SECOND: usize = 1 << 20;
 
-/// Connected socket with its receive buffer and protocol state.
 #[derive(Debug)]
 pub(crate) struct RedisConnection {
     socket: RedisSocket,
-    /// Address of the server.
     address: RedisServerAddress,
     /// Received and unconsumed bytes lie at `start..end`.
     buffer: Vec<u8>,
@@ -64,7 +62,6 @@ enum RedisReadMode {
 }
 
 impl RedisConnection {
-    /// Connects without logging in.
     pub fn connect(server: &RedisEndpoint, address: &RedisServerAddress) -> ServerResult<Self> {
         let socket = RedisSocket::connect(address, server.tls())?;
         let mode = RedisReadMode::Blocking(TIMEOUT);
@@ -100,7 +97,6 @@ impl RedisConnection {
         }
     }
 
-    /// Returns the address of the server.
     pub fn address(&self) -> &RedisServerAddress {
         &self.address
     }
@@ -133,12 +129,10 @@ impl RedisConnection {
         !self.unread().is_empty()
     }
 
-    /// Returns the number of bytes of the last send that the socket has accepted.
     pub fn sent(&self) -> usize {
         self.sent
     }
 
-    /// Sends a `PING` and waits for its reply.
     pub fn ping(&mut self) -> ServerResult {
         self.request(&["PING"], |items| if items.status()? == b"PONG" { Ok(()) } else { Err(UNEXPECTED) })
     }
@@ -161,7 +155,6 @@ impl RedisConnection {
         }
     }
 
-    /// Returns the time since the last received bytes.
     pub fn idle_time(&self) -> Duration {
         self.last_received.elapsed()
     }
@@ -318,7 +311,6 @@ impl RedisConnection {
         outcome
     }
 
-    /// Returns the error that an error line of this server stands for.
     pub fn error_of_line(&self, line: &[u8]) -> RedisServerError {
         let error = RedisServerError::from_line(line);
         if self.is_node { error.in_cluster() } else { error }
@@ -336,7 +328,6 @@ impl RedisConnection {
         Ok(resp::length(self.unread(), most)?)
     }
 
-    /// Returns the oldest received bytes.
     #[inline]
     pub fn reply(&self, length: usize) -> &[u8] {
         &self.unread()[..length]
@@ -362,7 +353,6 @@ impl RedisConnection {
         }
     }
 
-    /// Discards the oldest received bytes.
     #[inline]
     pub fn consume(&mut self, bytes: usize) {
         self.start += bytes;

@@ -135,7 +135,6 @@ pub(crate) enum RedisServerError {
 }
 
 impl RedisServerError {
-    /// Returns the error that an error line stands for.
     pub fn from_line(line: &[u8]) -> Self {
         let line = printable_server_text(line);
         match strip_script_prefix(&line).split_whitespace().next() {
@@ -196,7 +195,6 @@ impl RedisServerError {
         matches!(self, Self::Loading | Self::MasterDown | Self::Busy)
     }
 
-    /// Returns true if the error can pass by itself.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unresolved(_)

@@ -35,17 +35,14 @@ pub(crate) enum RetainedData {
     All,
     /// All that was on its disk, from which it was restarted; an older copy may have been put there.
     Disk,
-    /// Unknown.
     Unknown,
 }
 
 impl RedisInfo {
-    /// Requests all fields.
     pub fn request(link: &mut RedisConnection) -> ServerResult<Self> {
         link.request(&["INFO"], |items| Ok(Self(String::from_utf8_lossy(items.bulk()?).into_owned())))
     }
 
-    /// Returns the value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut lines = self.0.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)

@@ -167,7 +167,6 @@ fn scripts() -> &'static ListScripts {
     })
 }
 
-/// Assembled scripts.
 struct ListScripts {
     resume: String,
     leave: String,
@@ -178,12 +177,10 @@ struct ListScripts {
     put_back: String,
 }
 
-/// State of one puller.
 pub(crate) struct ListAtLeastOnce {
     keys: ListKeys,
     clock: HostClock,
     silence_ns: u64,
-    /// Time of the last heartbeat.
     last_heartbeat: HostInstant,
     /// Time of the last search for dead pullers.
     last_reclaim: HostInstant,
@@ -210,7 +207,6 @@ struct ListKeys {
     queue: String,
     returned: String,
     pullers: String,
-    /// Prefix of the pullers' keys.
     puller_prefix: String,
     id: String,
     taken: String,
@@ -224,7 +220,6 @@ pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> ServerRe
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// Removes a queue with all its messages.
 pub(crate) fn remove(link: &mut RedisConnection, queue: &str) -> ServerResult {
     let [again, pullers, pullers_keys] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
     link.request(&["EVAL", REMOVE, "3", queue, &again, &pullers, &pullers_keys], |items| items.integer())?;
@@ -482,7 +477,6 @@ impl RedisQueue for ListAtLeastOnce {
 }
 
 impl ListKeys {
-    /// Creates keys with a unique id.
     fn new(queue: &str, clock: HostClock) -> Self {
         let id = unique_id(clock);
         let [again, pullers, beside] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));

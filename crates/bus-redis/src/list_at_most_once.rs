@@ -34,15 +34,12 @@ return there";
 /// A day: a puller that reconnects later puts the messages back once more. One that reconnects earlier removes the key.
 const RETURN_RECORD_MS: &str = "86400000";
 
-/// State of one puller.
 pub(crate) struct ListAtMostOnce {
     queue: String,
     /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
     portion: BatchSizer,
-    /// Message that came during a sleep.
     prefetched: Option<Vec<u8>>,
-    /// Messages to be put back, the next one first.
     pending_return: Vec<Vec<u8>>,
     /// Key that records their return.
     return_record: String,
@@ -52,7 +49,6 @@ pub(crate) struct ListAtMostOnce {
 }
 
 impl ListAtMostOnce {
-    /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, foreign: Option<u8>, clock: HostClock) -> Self {
         Self {
             queue: queue.to_owned(),

@@ -3,7 +3,6 @@
 use crate::resp::{RespError, RespReader, UNEXPECTED};
 use crate::server::RedisServerAddress;
 
-/// Max length of a host name, in bytes.
 const MAX_HOST_BYTES: usize = 255;
 
 /// Reads the address of a master from a sentinel's answer; none if the sentinel does not know the master.

@@ -20,14 +20,11 @@ pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 /// each message, and none reaches the master's subscribers.
 const ROLE_CHECK_NS: u64 = 1_000_000_000;
 
-/// Function that opens a sender's connection.
 pub(crate) type OpenConnectionFn = fn(&RedisEndpoint) -> ServerResult<RedisConnection>;
 
-/// Publisher or pusher with its own connection.
 pub(crate) struct RedisPublisher {
     server: Arc<RedisEndpoint>,
     connect: OpenConnectionFn,
-    /// Command up to the message.
     head: Vec<u8>,
     /// Connection; none after an error, when it may still hold replies.
     link: Option<RedisConnection>,
@@ -47,7 +44,6 @@ pub(crate) struct RedisPublisher {
 /// Messages whose outcome will stay unknown.
 struct AbandonedMessages {
     count: usize,
-    /// Reason why they are not sent again.
     reason: String,
 }
 
@@ -64,12 +60,10 @@ struct ChannelReceivers {
 /// Outcome of messages that were not all accepted.
 struct PipelineFailure {
     fates: Vec<Fate>,
-    /// Error of the first one that was not.
     error: RedisServerError,
 }
 
 impl RedisPublisher {
-    /// Creates a publisher to a channel.
     pub fn to_channel(server: Arc<RedisEndpoint>, topic: &str) -> Result<Self, ConnectError> {
         // A loading server publishes, though it refuses other commands.
         let mut sender = Self::open(server, RedisConnection::open_to_publish, &["PUBLISH", topic])?;
@@ -379,7 +373,6 @@ impl Pusher for RedisPublisher {
 enum SendReply {
     /// Number of messages in the list, or, for a channel, of receivers.
     Count(i64),
-    /// Id of the new entry.
     Id(EntryId),
 }
 

@@ -14,7 +14,6 @@ use crate::info::DataIdentity;
 use crate::reconnect::RedisConnectionState;
 use crate::server::{RedisEndpoint, TIMEOUT};
 
-/// Max number of messages in one request.
 const MAX_MESSAGES: usize = 1024;
 
 /// Max bytes in one request, unless a single message has more: exact for a list with acknowledgements, else estimated
@@ -45,7 +44,6 @@ pub(crate) trait RedisQueue: Send {
     /// Whether a read removes messages from the server before its answer has arrived.
     const REMOVES_ON_READ: bool = false;
 
-    /// Returns the name of the queue.
     fn name(&self) -> &str;
 
     /// Rejects, before a puller is opened, a key that is not a queue of ours.
@@ -71,7 +69,6 @@ pub(crate) trait RedisQueue: Send {
     /// Returns true if messages were handed over and not acknowledged, or were given to other pullers before that.
     fn has_unacknowledged(&self) -> bool;
 
-    /// Acknowledges the messages that were handed over.
     fn acknowledge(&mut self, link: &mut RedisConnection) -> ServerResult;
 
     /// Gives back one message that was handed over; false if it is not this puller's, or not any more.
@@ -93,12 +90,10 @@ pub(crate) struct RedisPuller<Q: RedisQueue> {
     identity: Option<DataIdentity>,
     /// Server and client id of the last connection.
     last_connection: Option<(DataIdentity, i64)>,
-    /// Error to report once.
     pending_error: Option<ReceiveError>,
     reconnects: u64,
     /// Time of the last connection, or of the last failed attempt.
     connected: HostInstant,
-    /// Pause before the next reconnect.
     pause: Backoff,
 }
 

@@ -15,7 +15,6 @@ pub(crate) const PAUSE: Backoff = Backoff::between(Duration::from_millis(100), D
 /// Function that opens a connection and restores its state.
 pub(crate) type ReopenFn<T> = Box<dyn Fn(&RedisEndpoint) -> ServerResult<T> + Send>;
 
-/// Connection that outlives its losses.
 pub(crate) enum RedisConnectionState<T> {
     Connected(T),
     Lost(RedisReconnect<T>),
@@ -69,7 +68,6 @@ impl<T: Send + 'static> RedisConnectionState<T> {
 pub(crate) struct RedisReconnect<T> {
     outcome: Receiver<ServerResult<T>>,
     ready: Option<ServerResult<T>>,
-    /// Pause before the first attempt.
     pause: Backoff,
     /// Reason of the outage: the end of the last connection, then the failure of the last attempt.
     outage: Outage,
@@ -104,7 +102,6 @@ impl<T: Send + 'static> RedisReconnect<T> {
         }
     }
 
-    /// Returns the outcome, if the reconnect has finished.
     fn outcome(&mut self) -> Option<ServerResult<T>> {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),

@@ -20,7 +20,6 @@ const MAX_REPLY_BYTES: usize = 104 * (16 << 20);
 /// Max length of a reply that brings no message, in bytes: ten times the slot table of a cluster of 1,000 nodes.
 pub(crate) const MAX_PLAIN_REPLY_BYTES: usize = 8 << 20;
 
-/// Max length of a status or error line, in bytes.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
 /// Max number of values in all arrays of one reply.
@@ -32,7 +31,6 @@ const MAX_DEPTH: usize = 16;
 /// Error for bytes of no Redis server, or for a reply of the wrong shape.
 pub(crate) const UNEXPECTED: RespError = RespError::Invalid("an unexpected reply");
 
-/// One item of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RespItem<'a> {
     /// `+OK`
@@ -63,13 +61,9 @@ pub(crate) enum RespError {
 /// Bound of one reply. Its text follows "more than" in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplyLimit {
-    /// Bytes of one payload.
     Payload,
-    /// Bytes of the whole reply.
     Bytes(usize),
-    /// Values in all arrays of the reply.
     Items,
-    /// Nesting depth of arrays.
     Depth,
 }
 
@@ -89,7 +83,6 @@ impl fmt::Display for ReplyLimit {
 pub(crate) struct RespReader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Max number of bytes that are read.
     max_bytes: usize,
 }
 
@@ -112,7 +105,6 @@ pub(crate) fn message(reply: &[u8]) -> Option<&[u8]> {
     items.bulk().ok()
 }
 
-/// Appends a command.
 pub(crate) fn command(out: &mut Vec<u8>, parts: &[&str]) {
     command_front(out, parts, 0);
 }
@@ -140,17 +132,14 @@ pub(crate) fn bulk(out: &mut Vec<u8>, pieces: &[&[u8]]) {
 }
 
 impl<'a> RespReader<'a> {
-    /// Returns the items of these bytes, from the first one on.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self::with_limit(bytes, MAX_REPLY_BYTES)
     }
 
-    /// Returns the items of a reply that has at most `max_bytes` bytes.
     pub fn with_limit(bytes: &'a [u8], most: usize) -> Self {
         Self { bytes, at: 0, max_bytes: most }
     }
 
-    /// Returns the number of bytes read so far.
     pub fn at(&self) -> usize {
         self.at
     }
@@ -202,12 +191,10 @@ impl<'a> RespReader<'a> {
         }
     }
 
-    /// Reads a payload; any other item is an error.
     pub fn bulk(&mut self) -> Result<&'a [u8], RespError> {
         self.bulk_or_null()?.ok_or(UNEXPECTED)
     }
 
-    /// Reads a payload or a null; any other item is an error.
     pub fn bulk_or_null(&mut self) -> Result<Option<&'a [u8]>, RespError> {
         match self.item()? {
             Some(RespItem::Bulk(payload)) => Ok(Some(payload)),
@@ -216,7 +203,6 @@ impl<'a> RespReader<'a> {
         }
     }
 
-    /// Reads an integer; any other item is an error.
     pub fn integer(&mut self) -> Result<i64, RespError> {
         match self.item()? {
             Some(RespItem::Integer(number)) => Ok(number),
@@ -224,7 +210,6 @@ impl<'a> RespReader<'a> {
         }
     }
 
-    /// Reads a status; any other item is an error.
     pub fn status(&mut self) -> Result<&'a [u8], RespError> {
         match self.item()? {
             Some(RespItem::Status(line)) => Ok(line),
@@ -310,7 +295,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reply of a server as a tree.
     #[derive(Debug, Clone)]
     enum Tree {
         Integer(i64),
@@ -352,7 +336,6 @@ mod tests {
         }
     }
 
-    /// Encodes a message on a channel.
     fn push(payload: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         command_head(&mut bytes, &["message", "ticks"]);

@@ -63,7 +63,6 @@ impl StreamRetention {
         Ok(())
     }
 
-    /// Counts a new message of this size.
     pub fn count_message(&mut self, bytes: usize) {
         if self.messages >= MEAN_WINDOW {
             (self.bytes, self.messages) = (self.bytes / 2, self.messages / 2);

@@ -16,13 +16,10 @@ use crate::slot::slot;
 /// Timeout of a connect, and of an answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Default port of a server.
 pub(crate) const PORT: u16 = 6379;
 
-/// Default port of a sentinel.
 const SENTINEL_PORT: u16 = 26379;
 
-/// Form of this transport's URLs, for errors.
 const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE][?streams][&tls][&cluster]\
                     [&sentinel=NAME[&sentinel-password=…]][&silence=SECONDS] or redis+unix:///PATH/TO/SOCKET[?streams][&silence=SECONDS]";
 
@@ -42,7 +39,6 @@ pub(crate) struct RedisEndpoint {
     sentinel: Option<String>,
     /// Password of the sentinels, if it differs from the servers' password.
     sentinel_password: Option<String>,
-    /// True if the addresses are those of cluster nodes.
     is_cluster: bool,
     /// Cluster slot of the topic or queue to be used, which one node has.
     slot: Option<u16>,
@@ -130,12 +126,10 @@ impl RedisEndpoint {
         Arc::new(Self { slot: Some(slot(name)), ..self.clone() })
     }
 
-    /// Returns the names of topics on the server.
     pub fn names(&self) -> &TopicNames {
         &self.names
     }
 
-    /// Returns whether the servers form a cluster.
     pub fn is_cluster(&self) -> bool {
         self.is_cluster
     }
@@ -155,7 +149,6 @@ impl RedisEndpoint {
         &self.addresses
     }
 
-    /// Returns the master's name, if the addresses are those of sentinels.
     pub fn sentinel(&self) -> Option<&str> {
         self.sentinel.as_deref()
     }
@@ -175,7 +168,6 @@ impl RedisEndpoint {
         self.tls.as_ref()
     }
 
-    /// Returns the mechanism that carries topics and queues.
     pub fn mechanism(&self) -> Mechanism {
         self.mechanism
     }
@@ -185,12 +177,10 @@ impl RedisEndpoint {
         self.silence
     }
 
-    /// Returns the clock that timeouts use.
     pub fn clock(&self) -> HostClock {
         self.clock
     }
 
-    /// Returns the user name, if any, and password.
     pub fn login(&self) -> Option<(Option<&str>, &str)> {
         self.login.as_ref().map(|(user, password)| (user.as_deref(), password.as_str()))
     }
@@ -200,12 +190,10 @@ impl RedisEndpoint {
         self.database
     }
 
-    /// Returns the error of a failed connect.
     pub fn error(&self, error: &RedisServerError) -> ConnectError {
         ConnectError::Server { server: self.name.clone(), what: error.to_string() }
     }
 
-    /// Returns the error of a failed receive or pull.
     pub fn receive_error(&self, error: &RedisServerError) -> ReceiveError {
         ReceiveError::Other(self.describe_error(error).into())
     }

@@ -1,6 +1,5 @@
 //! Slots of a cluster: each node has some of the 16,384 slots, and a checksum of a name gives its slot.
 
-/// Number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 
 /// Returns the slot of a name: that of the text in its first braces, if there is any, else that of the whole name.

@@ -17,7 +17,6 @@ use crate::server::{RedisServerAddress, TIMEOUT};
 const KEEPALIVE: TcpKeepalive =
     TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
 
-/// Open socket.
 #[derive(Debug)]
 pub(crate) enum RedisSocket {
     Tcp(TcpStream),
@@ -68,12 +67,10 @@ impl RedisSocket {
         }
     }
 
-    /// Sets whether reads and writes return at once.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.reference().set_nonblocking(nonblocking)
     }
 
-    /// Sets the timeout of blocking reads.
     pub fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.reference().set_read_timeout(Some(timeout))
     }
@@ -84,7 +81,6 @@ impl RedisSocket {
 pub(crate) enum UnreadState {
     /// Neither bytes nor an end.
     Empty,
-    /// Bytes.
     Readable,
     /// The server has closed the connection.
     Closed,
@@ -114,7 +110,6 @@ impl Write for RedisSocket {
     }
 }
 
-/// Performs the TLS handshake.
 fn start_tls(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> ServerResult<RedisSocket> {
     let name = server_name(host).map_err(RedisServerError::TlsUnavailable)?;
     let mut tls = ClientConnection::new(config.clone(), name)

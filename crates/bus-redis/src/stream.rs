@@ -31,10 +31,8 @@ pub(crate) struct EntryId {
     number: u64,
 }
 
-/// Entry of a stream.
 #[derive(Debug)]
 pub(crate) struct StreamEntry<'a> {
-    /// Id on the server.
     pub id: EntryId,
     /// Value of our field; empty, and so no message, if there is no such field.
     pub bytes: &'a [u8],
@@ -49,7 +47,6 @@ pub(crate) struct StreamExtent {
     pub first: Option<EntryId>,
     /// Last entry ever added, even if it was deleted.
     pub last: EntryId,
-    /// Number of entries.
     pub length: u64,
     /// Number of entries ever added; servers before version 7 do not report it.
     pub added: Option<u64>,
@@ -63,7 +60,6 @@ impl StreamExtent {
         self.added.map(|added| added.saturating_sub(self.length))
     }
 
-    /// Returns whether entries are gone.
     pub fn is_trimmed(&self) -> bool {
         self.trimmed_count().is_some_and(|gone| gone > 0)
     }
@@ -93,7 +89,6 @@ impl EntryId {
     /// Place before every entry.
     pub const START: Self = Self { ms: 0, number: 0 };
 
-    /// Creates an id from its two numbers.
     pub fn new(ms: u64, number: u64) -> Self {
         Self { ms, number }
     }
@@ -103,14 +98,12 @@ impl EntryId {
         [self.ms, self.number]
     }
 
-    /// Parses the text of an id.
     pub fn parse(text: &[u8]) -> Result<Self, RespError> {
         let (ms, number) = std::str::from_utf8(text).ok().and_then(|text| text.split_once('-')).ok_or(UNEXPECTED)?;
         let parse = |digits: &str| digits.parse::<u64>().map_err(|_| UNEXPECTED);
         Ok(Self { ms: parse(ms)?, number: parse(number)? })
     }
 
-    /// Reads an id; any other item is an error.
     pub fn read(items: &mut RespReader<'_>) -> Result<Self, RespError> {
         Self::parse(items.bulk()?)
     }
@@ -179,7 +172,6 @@ pub(crate) fn read_reply(items: &mut RespReader<'_>, each: &mut dyn FnMut(Stream
     read_entries(items, each)
 }
 
-/// Reads an array of entries.
 pub(crate) fn read_entries(items: &mut RespReader<'_>, each: &mut dyn FnMut(StreamEntry<'_>)) -> Result<(), RespError> {
     for _ in 0..items.array()? {
         if let Some(entry) = StreamEntry::read(items)? {
@@ -215,7 +207,6 @@ pub(crate) fn was_received(
     Ok(is_seen)
 }
 
-/// Removes a stream with all its entries.
 pub(crate) fn remove(link: &mut RedisConnection, key: &str) -> ServerResult {
     link.request(&["EVAL", REMOVE, "1", key], |items| items.integer()).map(|_| ())
 }
@@ -230,7 +221,6 @@ pub(crate) fn append_length_request(out: &mut Vec<u8>, key: &str) {
     resp::command(out, &["XLEN", key]);
 }
 
-/// Reads the extent of a stream.
 pub(crate) fn read_extent(items: &mut RespReader<'_>) -> Result<StreamExtent, RespError> {
     let (mut first, mut last, mut length, mut added, mut deleted) = (None, None, 0, None, EntryId::START);
     for _ in 0..items.array()? / 2 {

@@ -33,25 +33,21 @@ const IDLE_CLAIM_NS: u64 = 100_000_000;
 /// Interval at which a busy puller does so, in nanoseconds.
 const BUSY_CLAIM_NS: u64 = 1_000_000_000;
 
-/// Max number of entries in one command.
 const MAX_IDS: usize = 1000;
 
 /// Max time by which the server may find a silence limit exceeded too early, as it counts whole milliseconds, in
 /// nanoseconds.
 const ROUNDING_NS: u64 = 2_000_000;
 
-/// State of one puller.
 pub(crate) struct StreamAtLeastOnce {
     consumer: GroupConsumer,
     silence_ns: u64,
     /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
-    /// Time of the last heartbeat.
     last_heartbeat: HostInstant,
     /// Time since which the held entries are certain: no other puller can claim them before half of the silence limit
     /// has passed. None if others may have them already.
     owned_since: Option<HostInstant>,
-    /// Time of the last claim.
     last_claim: HostInstant,
     /// Entry at which the next claim continues.
     claim_cursor: EntryId,
@@ -72,7 +68,6 @@ struct PendingEntries {
 }
 
 impl PendingEntries {
-    /// Adds an entry; returns its tag.
     fn add(&mut self, id: EntryId) -> u64 {
         self.newest += 1;
         self.entries.push((self.newest, id));
@@ -85,13 +80,11 @@ impl PendingEntries {
         self.add(id)
     }
 
-    /// Returns the entry of a tag.
     fn id_of(&self, tag: u64) -> Option<EntryId> {
         let at = self.entries.binary_search_by_key(&tag, |&(tag, _)| tag);
         at.ok().map(|at| self.entries[at].1)
     }
 
-    /// Removes the entry of a tag.
     fn remove(&mut self, tag: u64) {
         self.entries.retain(|&(held, _)| held != tag);
     }
@@ -105,7 +98,6 @@ impl PendingEntries {
 }
 
 impl StreamAtLeastOnce {
-    /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
         let now = HostInstant::now(clock);
         Self {

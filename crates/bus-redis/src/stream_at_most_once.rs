@@ -14,18 +14,15 @@ use crate::server::TIMEOUT;
 use crate::stream::{EntryId, read_reply};
 use crate::stream_group::GroupConsumer;
 
-/// State of one puller.
 pub(crate) struct StreamAtMostOnce {
     consumer: GroupConsumer,
     /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
     portion: BatchSizer,
-    /// Message that came during a sleep.
     prefetched: Option<Vec<u8>>,
 }
 
 impl StreamAtMostOnce {
-    /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
         let consumer = GroupConsumer::new(queue, config, clock);
         Self { consumer, foreign: config.foreign, portion: BatchSizer::new(), prefetched: None }

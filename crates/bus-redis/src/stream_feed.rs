@@ -40,7 +40,6 @@ use crate::stream::{
 };
 use crate::stream_position::{StreamPosition, StreamResumeState};
 
-/// Max number of entries in one answer.
 const MAX_ENTRIES: &str = "64";
 
 /// Time that an `XREAD` waits for entries, in milliseconds.
@@ -83,11 +82,9 @@ pub(crate) struct StreamFeed {
     count_need: CountNeed,
 }
 
-/// Request sent before an `XREAD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadPreflight {
     Nothing,
-    /// Number of entries in the stream.
     Length,
     /// The server's count, because it is needed.
     Count,
@@ -100,7 +97,6 @@ enum ReadPreflight {
 enum ReadReason {
     /// The previous entries have come.
     Next,
-    /// The previous `XREAD` timed out.
     TimedOut,
     /// The server's count is needed first.
     Counting,
@@ -423,9 +419,7 @@ impl CountNeed {
     }
 }
 
-/// Outcome of handing an entry over.
 enum EntryOutcome {
-    /// The entry was handed over.
     Delivered,
     /// Number of missing entries before it, already reported; the entry is to be handed over again.
     Missed(u64),

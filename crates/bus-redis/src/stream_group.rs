@@ -28,7 +28,6 @@ use crate::resp::{self, RespError, RespReader};
 use crate::server::TIMEOUT;
 use crate::stream::{EntryId, MESSAGE_FIELD, StreamEntry, read_entries};
 
-/// Name of the group.
 const GROUP: &str = "tickpath";
 
 /// Consumer that holds returned entries.
@@ -184,7 +183,6 @@ fn scripts() -> &'static StreamScripts {
     })
 }
 
-/// Assembled scripts.
 struct StreamScripts {
     acknowledge: String,
     acknowledge_limited: String,
@@ -227,9 +225,7 @@ pub(crate) struct GroupConsumer {
     queue: String,
     /// Name in the group. Ends with `~` and the silence limit, so that other pullers know it.
     id: String,
-    /// Silence limit in milliseconds.
     silence: String,
-    /// True if foreign entries are taken.
     takes_all: bool,
     /// Max deliveries of an entry, and the stream that it goes to after them.
     dead_letters: Option<(NonZeroU32, String)>,
@@ -265,7 +261,6 @@ impl GroupConsumer {
         }
     }
 
-    /// Returns the name of the queue.
     pub fn queue(&self) -> &str {
         &self.queue
     }
@@ -379,7 +374,6 @@ impl GroupConsumer {
         read_count(link)
     }
 
-    /// Returns the command that deletes entries.
     pub fn delete_command(&self, ids: &[EntryId]) -> Vec<u8> {
         entries_command(&["XDEL", &self.queue], ids)
     }

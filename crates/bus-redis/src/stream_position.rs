@@ -16,7 +16,6 @@ const TOKEN: &str = "redis+streams";
 /// Count in a token that stands for an unknown count.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Position of a subscription in its stream.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamPosition {
     /// Id of the last received entry, or of the start of the subscription.
@@ -45,9 +44,7 @@ enum EarlierIdentity {
 /// State of the server and the stream when a subscription comes back.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamResumeState {
-    /// Identity of the server; none if it reports none.
     pub run: Option<DataIdentity>,
-    /// Extent of the stream; none if the stream does not exist.
     pub extent: Option<StreamExtent>,
     /// True if the entry at the subscription's place exists.
     pub has_last_entry: bool,
@@ -114,7 +111,6 @@ impl StreamPosition {
         ResumeToken::new(TOKEN, [ms, number, read, mark], tracker)
     }
 
-    /// Returns the id of the last received entry, or of the start of the subscription.
     pub fn last_id(&self) -> EntryId {
         self.last_id
     }
@@ -124,17 +120,14 @@ impl StreamPosition {
         Some(self.furthest).filter(|&furthest| furthest > self.last_id)
     }
 
-    /// Returns whether a gap is to be reported.
     pub fn has_gap(&self) -> bool {
         self.gap.is_some()
     }
 
-    /// Takes the gap to be reported.
     pub fn take_gap(&mut self) -> Option<Gap> {
         self.gap.take()
     }
 
-    /// Advances past a received entry.
     pub fn advance(&mut self, id: EntryId) {
         self.last_id = id;
         self.furthest = self.furthest.max(id);

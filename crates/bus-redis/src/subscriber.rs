@@ -27,7 +27,6 @@ pub(crate) struct RedisSubscriber {
 }
 
 impl RedisSubscriber {
-    /// Connects and subscribes.
     pub fn open(server: Arc<RedisEndpoint>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
         let link = subscribe(&server, topic).map_err(|e| server.error(&e))?;
         let (topic, tracker, pauses) =
@@ -130,7 +129,6 @@ impl Subscriber for RedisSubscriber {
     }
 }
 
-/// Opens a subscribed connection.
 fn subscribe(server: &RedisEndpoint, channel: &str) -> ServerResult<RedisConnection> {
     let mut link = RedisConnection::open(server)?;
     link.subscribe(channel)?;
