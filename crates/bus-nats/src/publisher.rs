@@ -97,17 +97,6 @@ impl NatsPublisher {
         self.target.stream.is_some()
     }
 
-    fn send(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.unknown.clear();
-        wire::check_message(kind, payload, self.max_payload)?;
-        self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
-    }
-
-    fn send_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.unknown.clear();
-        wire::send_valid(kind, payloads, self.max_payload, |good| self.send_all(stamp, kind, good))
-    }
-
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let (first, refusals) = (self.numbering.peek(0), self.refusals);
         let message = |at: usize| {
@@ -117,21 +106,6 @@ impl NatsPublisher {
         let (used, result) = self.send_new(payloads.len(), &message);
         self.numbering.advance(used);
         result
-    }
-
-    fn send_with_origin(
-        &mut self,
-        origin: MessageId,
-        stamp: u64,
-        kind: u8,
-        payload: &[u8],
-    ) -> Result<(), PublishError> {
-        self.unknown.clear();
-        wire::check_message(kind, payload, self.max_payload)?;
-        let refusals = self.refusals;
-        let message = |_at: usize| Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payload) };
-        let (_used, result) = self.send_new(1, &message);
-        result.map_err(|e| e.error)
     }
 
     /// Sends new messages, and keeps those in doubt. Returns the number of used sequence numbers beside the result.
@@ -152,25 +126,6 @@ impl NatsPublisher {
         if sending.handed_over > sending.used() {
             self.refusals = self.refusals.wrapping_add(1);
         }
-    }
-
-    /// Finds out what became of the messages in doubt, or sends the same messages again.
-    fn resend_unknown(&mut self) -> Result<(), BatchError> {
-        let kept = std::mem::take(&mut self.unknown);
-        if kept.is_empty() || self.is_received() {
-            return Ok(());
-        }
-        if let Some(known_for) = self.expired_window(self.unknown_since) {
-            self.unknown = kept;
-            return Err(BatchError::all_unknown(self.unknown.len(), self.duplicate_error(known_for)));
-        }
-        let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone(), self.unknown_since);
-        let Err(error) = result else { return Ok(()) };
-        // A message that was not sent by this attempt was sent by an earlier one.
-        sending.mark_unknown(0..kept.len());
-        self.unknown = sending.unknown().map(|at| kept[at].clone()).collect();
-        // Applies to permanent errors, too: an earlier attempt may have arrived.
-        Err(BatchError::from_fates(&sending.fates, PublishError::Unknown(self.sentence(&error))))
     }
 
     /// Returns the queue's duplicate window if it may be over for a message first sent at `since`. Half of the window
@@ -262,19 +217,42 @@ impl NatsPublisher {
 
 impl Publisher for NatsPublisher {
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send(stamp, kind, payload)
+        self.unknown.clear();
+        wire::check_message(kind, payload, self.max_payload)?;
+        self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
     }
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.send_batch(stamp, kind, payloads)
+        self.unknown.clear();
+        wire::send_valid(kind, payloads, self.max_payload, |good| self.send_all(stamp, kind, good))
     }
 
     fn publish_with_id(&mut self, origin: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send_with_origin(origin, stamp, kind, payload)
+        self.unknown.clear();
+        wire::check_message(kind, payload, self.max_payload)?;
+        let refusals = self.refusals;
+        let message = |_index: usize| Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payload) };
+        let (_used, result) = self.send_new(1, &message);
+        result.map_err(|e| e.error)
     }
 
+    /// Finds out what became of the messages in doubt, or sends the same messages again.
     fn resend(&mut self) -> Result<(), BatchError> {
-        self.resend_unknown()
+        let kept = std::mem::take(&mut self.unknown);
+        if kept.is_empty() || self.is_received() {
+            return Ok(());
+        }
+        if let Some(window) = self.expired_window(self.unknown_since) {
+            self.unknown = kept;
+            return Err(BatchError::all_unknown(self.unknown.len(), self.duplicate_error(window)));
+        }
+        let (mut sending, result) = self.deliver(kept.len(), &|index: usize| kept[index].clone(), self.unknown_since);
+        let Err(error) = result else { return Ok(()) };
+        // A message that was not sent by this attempt was sent by an earlier one.
+        sending.mark_unknown(0..kept.len());
+        self.unknown = sending.unknown().map(|index| kept[index].clone()).collect();
+        // Applies to permanent errors, too: an earlier attempt may have arrived.
+        Err(BatchError::from_fates(&sending.fates, PublishError::Unknown(self.sentence(&error))))
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -284,15 +262,15 @@ impl Publisher for NatsPublisher {
 
 impl Pusher for NatsPublisher {
     fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send(stamp, kind, payload)
+        self.publish(stamp, kind, payload)
     }
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.send_batch(stamp, kind, payloads)
+        self.publish_batch(stamp, kind, payloads)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
-        self.resend_unknown()
+        Publisher::resend(self)
     }
 
     fn reconnects(&self) -> Option<u64> {

@@ -118,32 +118,10 @@ impl RedisPublisher {
         })
     }
 
-    fn send(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
-        self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
-    }
-
-    fn send_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        send_valid(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_all(stamp, kind, good))
-    }
-
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let sent = self.send_numbered(self.numbering.peek(0), stamp, kind, payloads);
         self.numbering.advance(sent.as_ref().map_or_else(|failure| Fate::used(&failure.fates), |()| payloads.len()));
         sent.map_err(|failure| failure.into_batch_error(self.server.name()))
-    }
-
-    /// Sends a message that brings its origin from another transport.
-    fn send_with_origin(
-        &mut self,
-        origin: MessageId,
-        stamp: u64,
-        kind: u8,
-        payload: &[u8],
-    ) -> Result<(), PublishError> {
-        check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
-        let sent = self.send_numbered(origin, stamp, kind, &[payload]);
-        sent.map_err(|failure| failure.into_batch_error(self.server.name()).error)
     }
 
     /// Sends messages: the first one has this origin, the others the numbers after it.
@@ -173,34 +151,6 @@ impl RedisPublisher {
             self.unknown = Fate::unknown(&failure.fates).map(value).collect();
         }
         sent
-    }
-
-    /// Resends the messages in doubt, unchanged.
-    fn resend_unknown(&mut self) -> Result<(), BatchError> {
-        let values = std::mem::take(&mut self.unknown);
-        if values.is_empty() {
-            return self.abandoned.as_ref().map_or(Ok(()), AbandonedMessages::result);
-        }
-        let mut packed = Vec::new();
-        for value in &values {
-            packed.extend_from_slice(&self.head);
-            resp::bulk(&mut packed, &[value]);
-        }
-        let Err(mut failure) = self.exchange(&packed, values.len()) else { return Ok(()) };
-        failure.fates.iter_mut().for_each(|fate| *fate = fate.after_resend());
-        if failure.error.is_transient() {
-            self.unknown = Fate::unknown(&failure.fates).map(|at| values[at].clone()).collect();
-            return Err(failure.into_batch_error(self.server.name()));
-        }
-        let sentence = format!(
-            "{} {}; what was unknown may be published or not, and is not sent again: look for it there, or publish it anew",
-            self.server.name(),
-            failure.error
-        );
-        let abandoned = AbandonedMessages { count: Fate::unknown(&failure.fates).count(), reason: sentence };
-        let error = BatchError::from_fates(&failure.fates, abandoned.error());
-        self.abandoned = Some(abandoned);
-        Err(error)
     }
 
     /// Sends commands in one write, then reads their replies. If a cluster node refuses because the name has moved,
@@ -307,11 +257,6 @@ impl ChannelReceivers {
 }
 
 impl AbandonedMessages {
-    /// Returns the result of each further call to resend the messages.
-    fn result(&self) -> Result<(), BatchError> {
-        Err(BatchError::all_unknown(self.count, self.error()))
-    }
-
     fn error(&self) -> PublishError {
         PublishError::Other(self.reason.clone().into())
     }
@@ -330,19 +275,46 @@ impl PipelineFailure {
 
 impl Publisher for RedisPublisher {
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send(stamp, kind, payload)
+        check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
+        self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
     }
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.send_batch(stamp, kind, payloads)
+        send_valid(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_all(stamp, kind, good))
     }
 
     fn publish_with_id(&mut self, origin: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send_with_origin(origin, stamp, kind, payload)
+        check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
+        let sent = self.send_numbered(origin, stamp, kind, &[payload]);
+        sent.map_err(|failure| failure.into_batch_error(self.server.name()).error)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
-        self.resend_unknown()
+        let values = std::mem::take(&mut self.unknown);
+        if values.is_empty() {
+            let Some(abandoned) = &self.abandoned else { return Ok(()) };
+            return Err(BatchError::all_unknown(abandoned.count, abandoned.error()));
+        }
+        let mut packed = Vec::new();
+        for value in &values {
+            packed.extend_from_slice(&self.head);
+            resp::bulk(&mut packed, &[value]);
+        }
+        let Err(mut failure) = self.exchange(&packed, values.len()) else { return Ok(()) };
+        failure.fates.iter_mut().for_each(|fate| *fate = fate.after_resend());
+        if failure.error.is_transient() {
+            self.unknown = Fate::unknown(&failure.fates).map(|index| values[index].clone()).collect();
+            return Err(failure.into_batch_error(self.server.name()));
+        }
+        let reason = format!(
+            "{} {}; what was unknown may be published or not, and is not sent again: look for it there, or publish it anew",
+            self.server.name(),
+            failure.error
+        );
+        let abandoned = AbandonedMessages { count: Fate::unknown(&failure.fates).count(), reason };
+        let error = BatchError::from_fates(&failure.fates, abandoned.error());
+        self.abandoned = Some(abandoned);
+        Err(error)
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -352,15 +324,15 @@ impl Publisher for RedisPublisher {
 
 impl Pusher for RedisPublisher {
     fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send(stamp, kind, payload)
+        self.publish(stamp, kind, payload)
     }
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.send_batch(stamp, kind, payloads)
+        self.publish_batch(stamp, kind, payloads)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
-        self.resend_unknown()
+        Publisher::resend(self)
     }
 
     fn reconnects(&self) -> Option<u64> {
