@@ -132,7 +132,7 @@ impl<F: BackgroundFeed> ReceiverThreadState<F> {
                 let _ = opened.send(Err(error));
                 return;
             }
-            let sentence = format!("{} {error}", self.server.name());
+            let sentence = format!("{} {error}", self.server.name);
             if !error.is_transient() {
                 self.feed.report_error(sentence.clone());
             }
@@ -187,7 +187,7 @@ impl<F: BackgroundFeed> ReceiverThreadState<F> {
             None => _ = reconnects.fetch_add(1, Ordering::Relaxed),
         }
         outage.end();
-        match run_unless_stopped(stop, run_until_lost(feed, &connected, server.silence())).await {
+        match run_unless_stopped(stop, run_until_lost(feed, &connected, server.silence)).await {
             Some(e) => NatsConnectionEnd::Lost(e),
             None => {
                 // A message that cannot be given back now is redelivered later.

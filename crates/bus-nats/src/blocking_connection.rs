@@ -48,34 +48,26 @@ impl Drop for LocalRuntime {
 const FRESH_NS: i64 = 1_000_000;
 
 pub(crate) struct BlockingConnection {
-    connected: NatsConnection,
+    pub connected: NatsConnection,
     engine: LocalRuntime,
     clock: HostClock,
     /// The index of the server that was tried first.
-    first_server: usize,
+    pub first_server: usize,
     /// The end of the last call, in ticks.
     last_used: Cell<u64>,
 }
 
 impl BlockingConnection {
     pub fn open(server: &NatsEndpoint) -> ServerResult<Self> {
-        let (clock, first) = (server.clock(), server.first());
+        let (clock, first) = (server.clock, server.first());
         let engine = LocalRuntime::start()?;
         let connected = engine.run(NatsConnection::open(server))?;
         Ok(Self { connected, engine, clock, first_server: first, last_used: Cell::new(clock.ticks()) })
     }
 
-    pub fn first_server(&self) -> usize {
-        self.first_server
-    }
-
     /// Runs `ask`, and repeats it for a while as long as a cluster has no leader.
     pub fn run_until_leader<T>(&self, ask: impl AsyncFn(&NatsConnection) -> ServerResult<T>) -> ServerResult<T> {
         self.run(self.connected.retry_until_leader(async || ask(&self.connected).await))
-    }
-
-    pub fn connected(&self) -> &NatsConnection {
-        &self.connected
     }
 
     /// Runs `work` in bounded time. Processes first what the server has sent since the last call, and starts no work if

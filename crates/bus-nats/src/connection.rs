@@ -79,7 +79,7 @@ impl NatsConnection {
             .name("tickpath")
             .connection_timeout(TIMEOUT)
             .request_timeout(Some(TIMEOUT))
-            .ping_interval(server.silence() / 2)
+            .ping_interval(server.silence / 2)
             .subscription_capacity(SUBSCRIPTION_CAPACITY)
             .retain_servers_order()
             .ignore_discovered_servers()

@@ -32,7 +32,7 @@ fn has_first_line(server: &NatsEndpoint, host: &str, port: u16) -> ServerResult<
     let Ok(mut addresses) = (host, port).to_socket_addrs() else { return Ok(false) };
     let connected = addresses.find_map(|address| TcpStream::connect_timeout(&address, TIMEOUT).ok());
     let Some(mut stream) = connected else { return Ok(false) };
-    let clock = server.clock();
+    let clock = server.clock;
     let begun = clock.ticks();
     let (mut room, mut taken, mut last) = ([0; 4096], 0, 0);
     while taken <= MAX_GREETING_BYTES {

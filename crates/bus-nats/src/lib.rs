@@ -232,15 +232,15 @@ impl Connection for NatsBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         self.check_policy(config.policy)?;
-        let stream = self.server.storage().map(|keeping| stream::topic_stream_config(topic, config, keeping));
+        let stream = self.server.storage.map(|keeping| stream::topic_stream_config(topic, config, keeping));
         let subject = names::topic_subject(topic).into();
         Ok(Box::new(self.open_publisher(PublishTarget { subject, stream })?))
     }
 
     fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         let server = self.server.clone();
         let opened = if server.is_jetstream() {
             let behind = match &start {
@@ -265,7 +265,7 @@ impl Connection for NatsBus {
     }
 
     fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         if !self.server.is_jetstream() {
             return Ok(());
         }
@@ -298,7 +298,7 @@ impl Connection for NatsBus {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         self.check_delivery(config.delivery)?;
-        let stream = self.server.storage().map(|keeping| stream::queue_stream_config(queue, keeping));
+        let stream = self.server.storage.map(|keeping| stream::queue_stream_config(queue, keeping));
         let subject = names::queue_subject(queue).into();
         Ok(Box::new(self.open_publisher(PublishTarget { subject, stream })?))
     }
@@ -309,7 +309,7 @@ impl Connection for NatsBus {
         self.check_delivery(config.delivery)?;
         let server = self.server.clone();
         let error = |e: NatsServerError| self.server.error(&e);
-        let Some(keeping) = server.storage() else {
+        let Some(keeping) = server.storage else {
             return adaptive::puller(wait, CorePuller::open(server, queue, config, wait).map_err(error)?);
         };
         let dead = dead_letter_queue(queue);
@@ -366,10 +366,10 @@ fn probe_server(server: &NatsEndpoint) -> ServerResult<(usize, ServerDescription
         }
         Ok(link)
     })?;
-    let client = &link.connected().client;
+    let client = &link.connected.client;
     let info = client.server_info();
-    let kept = server.storage().map_or("nothing", |keeping| if keeping.is_durable { "disk" } else { "memory" });
-    let replicas = server.storage().map_or(0, |keeping| keeping.replicas);
+    let kept = server.storage.map_or("nothing", |keeping| if keeping.is_durable { "disk" } else { "memory" });
+    let replicas = server.storage.map_or(0, |keeping| keeping.replicas);
     let told = [
         ("max_payload", info.max_payload.to_string()),
         ("jetstream", info.jetstream.to_string()),

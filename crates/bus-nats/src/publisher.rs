@@ -86,7 +86,7 @@ impl NatsPublisher {
             }
             None => None,
         };
-        let server_bytes = link.connected().client.max_payload();
+        let server_bytes = link.connected.client.max_payload();
         self.max_payload = stream::max_payload_bytes(server_bytes, self.is_stored(), topic_bytes);
         self.link = Some(link);
         self.has_timed_out = false;
@@ -110,7 +110,7 @@ impl NatsPublisher {
 
     /// Sends new messages, and keeps those in doubt. Returns the number of used sequence numbers beside the result.
     fn send_new(&mut self, count: usize, message: &dyn Fn(usize) -> Outgoing) -> (usize, Result<(), BatchError>) {
-        let since = self.server.clock().ticks();
+        let since = self.server.clock.ticks();
         let (sending, result) = self.deliver(count, message, since);
         self.count_refusal(&sending);
         let result = result.map_err(|error| {
@@ -131,7 +131,7 @@ impl NatsPublisher {
     /// Returns the queue's duplicate window if it may be over for a message first sent at `since`. Half of the window
     /// is left for the delivery.
     fn expired_window(&self, since: u64) -> Option<Duration> {
-        let clock = self.server.clock();
+        let clock = self.server.clock;
         let ago_ns = i128::from(clock.ns_between(since, clock.ticks()));
         self.duplicate_window.filter(|known_for| ago_ns > known_for.as_nanos() as i128 / 2)
     }
@@ -140,7 +140,7 @@ impl NatsPublisher {
         PublishError::Unknown(format!(
             "{} knows a message again for {} s, which is too short to send it once more: it might be kept twice; look \
              whether it has come, or push it anew",
-            self.server.name(),
+            self.server.name,
             known_for.as_secs_f64()
         ))
     }
@@ -151,7 +151,7 @@ impl NatsPublisher {
         if !self.has_timed_out || self.is_stored() {
             return false;
         }
-        let has_passed = self.link.as_ref().is_some_and(|link| link.run(link.connected().round_trip()).is_ok());
+        let has_passed = self.link.as_ref().is_some_and(|link| link.run(link.connected.round_trip()).is_ok());
         if !has_passed {
             self.link = None;
         }
@@ -185,7 +185,7 @@ impl NatsPublisher {
                 if error.is_server_specific()
                     && let Some(link) = &self.link
                 {
-                    self.server.skip_server(link.first_server());
+                    self.server.skip_server(link.first_server);
                 }
                 self.link = None;
             }
@@ -202,8 +202,8 @@ impl NatsPublisher {
         let PublishTarget { subject, stream } = &self.target;
         for together in sending.not_published().chunks(MAX_IN_FLIGHT) {
             let sent = match stream {
-                Some(_) => link.run(publish_stored(link.connected(), subject, together, message, sending)),
-                None => link.run(publish_core(link.connected(), subject, together, message, sending)),
+                Some(_) => link.run(publish_stored(&link.connected, subject, together, message, sending)),
+                None => link.run(publish_core(&link.connected, subject, together, message, sending)),
             };
             sent.map_err(|e| sending.first_error(e))?;
         }
@@ -211,7 +211,7 @@ impl NatsPublisher {
     }
 
     fn sentence(&self, error: &NatsServerError) -> String {
-        format!("{} {error}", self.server.name())
+        format!("{} {error}", self.server.name)
     }
 }
 
@@ -287,7 +287,7 @@ impl Drop for NatsPublisher {
             && !self.has_timed_out
             && Handle::try_current().is_err()
         {
-            let _ = link.run(link.connected().round_trip());
+            let _ = link.run(link.connected.round_trip());
         }
     }
 }

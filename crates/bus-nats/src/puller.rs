@@ -252,7 +252,7 @@ impl StreamPuller {
         Err(ReceiveError::MessagesLost(format!(
             "{} {error}; that was while {count} messages were to be handed over at most once: those that it knows to \
              be taken are gone, and the others come again",
-            self.server.name()
+            self.server.name
         )))
     }
 
@@ -310,7 +310,7 @@ impl StreamPuller {
     }
 
     fn failure(&self, error: &NatsServerError) -> ReceiveError {
-        ReceiveError::Other(format!("{} {error}", self.server.name()).into())
+        ReceiveError::Other(format!("{} {error}", self.server.name).into())
     }
 }
 
@@ -368,11 +368,11 @@ impl Puller for StreamPuller {
             ))),
             Some(e) if e.is_transient() && has_gone_out => Err(ReceiveError::NotAcknowledged(format!(
                 "{} {e}; nobody knows of {left} messages: they are done with, or come again",
-                self.server.name()
+                self.server.name
             ))),
             Some(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
                 "{} {e}; {left} messages are not acknowledged, and come again",
-                self.server.name()
+                self.server.name
             ))),
             Some(e) => Err(self.failure(&e)),
         }
@@ -398,7 +398,7 @@ impl Puller for StreamPuller {
             None => Ok(()),
             Some(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
                 "{} {e}; the message with the tag {tag} may not be given back, and comes again later",
-                self.server.name()
+                self.server.name
             ))),
             Some(e) => Err(self.failure(&e)),
         }

@@ -27,18 +27,20 @@ const MAX_REPLICAS: usize = 5;
 
 /// The servers of a URL, of which the first that answers is used, and the login.
 pub(crate) struct NatsEndpoint {
-    name: String,
+    /// URL of the servers without a password, for errors.
+    pub name: String,
     hosts: String,
     addresses: Vec<ServerAddress>,
     login: Option<NatsLogin>,
     tls: Option<ClientTlsFiles>,
     /// The storage of topics and queues; none with core NATS, which keeps nothing.
-    storage: Option<StreamStorage>,
-    silence: Duration,
-    clock: HostClock,
+    pub storage: Option<StreamStorage>,
+    /// How long the server may send nothing to a subscriber or puller before its connection counts as lost.
+    pub silence: Duration,
+    pub clock: HostClock,
     /// The index of the address that is tried first, modulo the number of addresses.
     first: AtomicUsize,
-    names: TopicNames,
+    pub names: TopicNames,
 }
 
 /// The storage of the streams that this process makes.
@@ -99,25 +101,6 @@ impl NatsEndpoint {
         })
     }
 
-    pub fn names(&self) -> &TopicNames {
-        &self.names
-    }
-
-    /// Returns how long the server may send nothing to a subscriber or puller before its connection counts as lost.
-    pub fn silence(&self) -> Duration {
-        self.silence
-    }
-
-    /// Returns the clock that measures the waiting for a server.
-    pub fn clock(&self) -> HostClock {
-        self.clock
-    }
-
-    /// Returns the URL of the servers without a password, for sentences.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Returns one URL per server, as the client library expects it, in the order in which the servers are to be tried.
     pub fn urls(&self) -> Vec<String> {
         let mut addresses = self.addresses.clone();
@@ -165,10 +148,6 @@ impl NatsEndpoint {
 
     pub fn is_jetstream(&self) -> bool {
         self.storage.is_some()
-    }
-
-    pub fn storage(&self) -> Option<StreamStorage> {
-        self.storage
     }
 
     /// Returns the options that decide what a connect error means.
@@ -336,7 +315,7 @@ mod tests {
                 Some(NatsLogin::Creds(file)) => format!("creds {}", file.display()),
                 Some(NatsLogin::Nkey(file)) => format!("nkey {}", file.display()),
             };
-            assert_eq!((server.name(), found.as_str(), server.storage()), (name, login, keeping), "{url}");
+            assert_eq!((server.name.as_str(), found.as_str(), server.storage), (name, login, keeping), "{url}");
             assert_eq!(server.tls.is_some(), url.contains("tls"), "{url}");
             assert_eq!(format!("{server:?}"), name);
         }

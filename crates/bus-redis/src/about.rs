@@ -59,9 +59,9 @@ fn fetch_about(server: &RedisEndpoint) -> ServerResult<ServerDescription> {
     let valkey = field("valkey_version");
     // A channel is the same in all databases, a stream is not. Any node of a cluster may answer, so a cluster has no
     // identity.
-    let identity = field("run_id").filter(|_| !server.is_cluster()).map(|id| match server.mechanism() {
+    let identity = field("run_id").filter(|_| !server.is_cluster).map(|id| match server.mechanism {
         Mechanism::Plain => format!("redis {id}"),
-        Mechanism::Streams => format!("redis {id} {}?streams", server.database()),
+        Mechanism::Streams => format!("redis {id} {}?streams", server.database),
     });
     Ok(ServerDescription {
         server: Some(if valkey.is_some() { "valkey-server" } else { "redis-server" }.to_owned()),

@@ -63,7 +63,7 @@ enum RedisReadMode {
 
 impl RedisConnection {
     pub fn connect(server: &RedisEndpoint, address: &RedisServerAddress) -> ServerResult<Self> {
-        let socket = RedisSocket::connect(address, server.tls())?;
+        let socket = RedisSocket::connect(address, server.tls.as_ref())?;
         let mode = RedisReadMode::Blocking(TIMEOUT);
         let (address, buffer) = (address.clone(), vec![0; BUFFER_BYTES]);
         Ok(Self {
@@ -77,10 +77,10 @@ impl RedisConnection {
             mode,
             discarded_replies: 0,
             sent: 0,
-            clock: server.clock(),
-            last_received: HostInstant::now(server.clock()),
+            clock: server.clock,
+            last_received: HostInstant::now(server.clock),
             pinged: None,
-            is_node: server.is_cluster(),
+            is_node: server.is_cluster,
             scripts: Vec::new(),
         })
     }

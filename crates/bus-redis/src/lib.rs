@@ -181,7 +181,7 @@ impl RedisBus {
 
     /// Returns the name of this transport in errors.
     fn transport(&self) -> &'static str {
-        match self.server.mechanism() {
+        match self.server.mechanism {
             Mechanism::Plain => "Redis publish and subscribe",
             Mechanism::Streams => "Redis streams",
         }
@@ -191,7 +191,7 @@ impl RedisBus {
         if self.capabilities().policies.contains(&policy) {
             return Ok(());
         }
-        let remedy = match self.server.mechanism() {
+        let remedy = match self.server.mechanism {
             Mechanism::Plain => "use 'overwrite', or a topic on shm:// or file://",
             Mechanism::Streams => "use 'keep' or 'overwrite', or a topic on shm:// or file://",
         };
@@ -205,7 +205,7 @@ impl RedisBus {
         if config.max_deliveries.is_none() {
             return Ok(());
         }
-        if self.server.is_cluster() {
+        if self.server.is_cluster {
             return Err(ConnectError::Unsupported {
                 transport: self.transport(),
                 what: format!(
@@ -219,7 +219,7 @@ impl RedisBus {
     }
 
     fn check_start(&self, start: StartPosition) -> Result<(), ConnectError> {
-        let (what, remedy) = match (self.server.mechanism(), start) {
+        let (what, remedy) = match (self.server.mechanism, start) {
             (_, StartPosition::Now) | (Mechanism::Streams, StartPosition::Oldest | StartPosition::After(_)) => {
                 return Ok(());
             }
@@ -251,7 +251,7 @@ impl Connection for RedisBus {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let (history, policies): (bool, &[Policy]) = match self.server.mechanism() {
+        let (history, policies): (bool, &[Policy]) = match self.server.mechanism {
             Mechanism::Plain => (false, &[Policy::Overwrite]),
             Mechanism::Streams => (true, &[Policy::Keep, Policy::Overwrite]),
         };
@@ -270,10 +270,10 @@ impl Connection for RedisBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(self.transport(), config)?;
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         self.check_policy(config.policy)?;
         let server = self.server.clone();
-        Ok(Box::new(match server.mechanism() {
+        Ok(Box::new(match server.mechanism {
             Mechanism::Plain => RedisPublisher::to_channel(server, topic)?,
             Mechanism::Streams => {
                 RedisPublisher::to_stream(server, topic, StreamRetention::from_config(topic, config))?
@@ -282,10 +282,10 @@ impl Connection for RedisBus {
     }
 
     fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         self.check_start(start)?;
         let server = self.server.clone();
-        match server.mechanism() {
+        match server.mechanism {
             Mechanism::Plain => adaptive::subscriber(wait, RedisSubscriber::open(server, topic, wait)?),
             Mechanism::Streams => {
                 adaptive::subscriber(wait, StreamSubscriber::open(server.for_name(topic), topic, start, wait)?)
@@ -294,8 +294,8 @@ impl Connection for RedisBus {
     }
 
     fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
-        match self.server.mechanism() {
+        let topic = &*self.server.names.resolve(topic)?;
+        match self.server.mechanism {
             Mechanism::Plain => Ok(()),
             Mechanism::Streams => with_new_connection(&self.server.for_name(topic), |link| stream::remove(link, topic)),
         }
@@ -303,7 +303,7 @@ impl Connection for RedisBus {
 
     fn queue_capabilities(&self) -> QueueCapabilities {
         QueueCapabilities {
-            deliveries: match self.server.mechanism() {
+            deliveries: match self.server.mechanism {
                 Mechanism::Plain => &[DeliveryGuarantee::AtMostOnce, DeliveryGuarantee::AtLeastOnce],
                 Mechanism::Streams => &[DeliveryGuarantee::AtLeastOnce, DeliveryGuarantee::AtMostOnce],
             },
@@ -313,7 +313,7 @@ impl Connection for RedisBus {
             detects_death: false,
             counts_waiting: true,
             exact_resend: false,
-            counts_deliveries: self.server.mechanism() == Mechanism::Streams,
+            counts_deliveries: self.server.mechanism == Mechanism::Streams,
             gives_back: true,
             max_payload: MAX_PAYLOAD_BYTES,
         }
@@ -324,7 +324,7 @@ impl Connection for RedisBus {
         check_name("queue", queue)?;
         self.check_dead_letters(queue, config)?;
         let server = self.server.clone();
-        Ok(Box::new(match server.mechanism() {
+        Ok(Box::new(match server.mechanism {
             Mechanism::Plain => RedisPublisher::to_key(server, &["LPUSH", queue])?,
             Mechanism::Streams => RedisPublisher::to_key(server, &["XADD", queue, "*", stream::MESSAGE_FIELD])?,
         }))
@@ -334,9 +334,9 @@ impl Connection for RedisBus {
         self.queue_capabilities().check(self.transport(), config)?;
         check_name("queue", queue)?;
         self.check_dead_letters(queue, config)?;
-        let clock = self.server.clock();
+        let clock = self.server.clock;
         let QueueConfig { silence_ns, foreign, .. } = *config;
-        match (self.server.mechanism(), config.delivery) {
+        match (self.server.mechanism, config.delivery) {
             (Mechanism::Plain, DeliveryGuarantee::AtMostOnce) => {
                 self.open_puller(ListAtMostOnce::new(queue, foreign, clock), wait)
             }
@@ -355,7 +355,7 @@ impl Connection for RedisBus {
     fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         check_name("queue", queue)?;
         let there = self.server.for_name(queue);
-        let count = match self.server.mechanism() {
+        let count = match self.server.mechanism {
             Mechanism::Plain => with_new_connection(&there, |link| list_at_least_once::count_waiting(link, queue)),
             Mechanism::Streams => with_new_connection(&there, |link| stream_group::count_waiting(link, queue)),
         };
@@ -365,9 +365,8 @@ impl Connection for RedisBus {
     fn loss_risk(&self, queue: &str) -> Result<Option<String>, ConnectError> {
         check_name("queue", queue)?;
         let about = self.server_description();
-        let told = |name| {
-            about.setting(name).map_err(|what| ConnectError::Server { server: self.server.name().to_owned(), what })
-        };
+        let told =
+            |name| about.setting(name).map_err(|what| ConnectError::Server { server: self.server.name.clone(), what });
         let (limit, policy) = (told("maxmemory")?, told("maxmemory-policy")?);
         // The other policies evict only keys with a time to live, which queues do not have.
         let evicts = limit != "0" && policy.starts_with("allkeys-");
@@ -377,7 +376,7 @@ impl Connection for RedisBus {
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
         check_name("queue", queue)?;
         let there = self.server.for_name(queue);
-        match self.server.mechanism() {
+        match self.server.mechanism {
             Mechanism::Plain => with_new_connection(&there, |link| list_at_least_once::remove(link, queue)),
             Mechanism::Streams => with_new_connection(&there, |link| stream::remove(link, queue)),
         }

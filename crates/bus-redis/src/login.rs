@@ -15,7 +15,7 @@ impl RedisConnection {
     /// Connects to a server that is ready. One that is still loading is checked again until the timeout of an answer.
     pub fn open_ready(server: &RedisEndpoint) -> ServerResult<Self> {
         let mut link = Self::open(server)?;
-        let start = HostInstant::now(server.clock());
+        let start = HostInstant::now(server.clock);
         loop {
             match link.ping().map_err(RedisServerError::at_first_reply) {
                 Err(e) if e.is_not_ready() && !start.is_older_than(TIMEOUT.as_nanos() as u64) => {
@@ -41,10 +41,10 @@ impl RedisConnection {
     /// Tries one address after the other. The error is the last address's, and is transient if that of any address is.
     fn open_at(server: &RedisEndpoint, must_be_master: bool) -> ServerResult<Self> {
         // Where any node of a cluster will do, a replica will, too.
-        let must_be_master = must_be_master && (!server.is_cluster() || server.slot().is_some());
+        let must_be_master = must_be_master && (!server.is_cluster || server.slot().is_some());
         let (mut last, mut may_pass) = (None, false);
-        for address in server.addresses() {
-            let opened = match (server.sentinel(), server.slot()) {
+        for address in &server.addresses {
+            let opened = match (server.sentinel.as_deref(), server.slot()) {
                 (Some(master), _) => Self::master_of(server, address, master).and_then(|there| {
                     // Without a login the first request is refused.
                     let opened = Self::login(server, &there).and_then(|mut link| link.is_master().map(|_| link));
@@ -117,8 +117,8 @@ impl RedisConnection {
     fn login(server: &RedisEndpoint, address: &RedisServerAddress) -> ServerResult<Self> {
         let mut link = Self::connect(server, address)?;
         link.authenticate(server.login())?;
-        if server.database() != 0 {
-            link.request(&["SELECT", &server.database().to_string()], is_status)?;
+        if server.database != 0 {
+            link.request(&["SELECT", &server.database.to_string()], is_status)?;
         }
         Ok(link)
     }

@@ -68,7 +68,7 @@ impl RedisPublisher {
         // A loading server publishes, though it refuses other commands.
         let mut sender = Self::open(server, RedisConnection::open_to_publish, &["PUBLISH", topic])?;
         // Cluster nodes, replicas included, forward published messages to each other.
-        sender.receivers.is_counted = !sender.server.is_cluster();
+        sender.receivers.is_counted = !sender.server.is_cluster;
         Ok(sender)
     }
 
@@ -98,7 +98,7 @@ impl RedisPublisher {
         let link = connect(&server).map_err(|e| server.error(&e))?;
         let mut head = Vec::new();
         resp::command_head(&mut head, command);
-        let clock = server.clock();
+        let clock = server.clock;
         Ok(Self {
             server,
             connect,
@@ -121,7 +121,7 @@ impl RedisPublisher {
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let sent = self.send_numbered(self.numbering.peek(0), stamp, kind, payloads);
         self.numbering.advance(sent.as_ref().map_or_else(|failure| Fate::used(&failure.fates), |()| payloads.len()));
-        sent.map_err(|failure| failure.into_batch_error(self.server.name()))
+        sent.map_err(|failure| failure.into_batch_error(&self.server.name))
     }
 
     /// Sends messages: the first one has this origin, the others the numbers after it.
@@ -286,7 +286,7 @@ impl Publisher for RedisPublisher {
     fn publish_with_id(&mut self, origin: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
         let sent = self.send_numbered(origin, stamp, kind, &[payload]);
-        sent.map_err(|failure| failure.into_batch_error(self.server.name()).error)
+        sent.map_err(|failure| failure.into_batch_error(&self.server.name).error)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
@@ -304,12 +304,11 @@ impl Publisher for RedisPublisher {
         failure.fates.iter_mut().for_each(|fate| *fate = fate.after_resend());
         if failure.error.is_transient() {
             self.unknown = Fate::unknown(&failure.fates).map(|index| values[index].clone()).collect();
-            return Err(failure.into_batch_error(self.server.name()));
+            return Err(failure.into_batch_error(&self.server.name));
         }
         let reason = format!(
             "{} {}; what was unknown may be published or not, and is not sent again: look for it there, or publish it anew",
-            self.server.name(),
-            failure.error
+            self.server.name, failure.error
         );
         let abandoned = AbandonedMessages { count: Fate::unknown(&failure.fates).count(), reason };
         let error = BatchError::from_fates(&failure.fates, abandoned.error());

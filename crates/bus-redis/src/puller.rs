@@ -114,8 +114,7 @@ impl<Q: RedisQueue> RedisPuller<Q> {
             Ok(there)
         });
         let there = resumed.map_err(|e| server.error(&e))?;
-        let (run, last, connected) =
-            (there.identity.clone(), there.client_identity(), HostInstant::now(server.clock()));
+        let (run, last, connected) = (there.identity.clone(), there.client_identity(), HostInstant::now(server.clock));
         let state = RedisConnectionState::Connected(there);
         Ok(Self {
             server,
@@ -191,7 +190,7 @@ impl<Q: RedisQueue> RedisPuller<Q> {
                 "{} was started again, or another server has taken over: what the queue '{}' held may be gone, or part of \
                  it, and what was acknowledged since it was last saved may come again; a server with appendfsync \
                  always loses nothing at a start",
-                self.server.name(),
+                self.server.name,
                 self.queue.name(),
             )));
         }
@@ -218,7 +217,7 @@ impl<Q: RedisQueue> RedisPuller<Q> {
     fn drop_connection(&mut self, error: &RedisServerError, most: usize) {
         let was_asked = matches!(&self.state, RedisConnectionState::Connected(there) if there.link.sent() > 0);
         if Q::REMOVES_ON_READ && was_asked && error.is_unanswered() {
-            let (server, queue) = (self.server.name(), self.queue.name());
+            let (server, queue) = (&self.server.name, self.queue.name());
             self.pending_error = Some(ReceiveError::MessagesLost(format!(
                 "{server} {error}; up to {most} messages that it took out of the queue '{queue}' may be gone; use \
                  'at-least-once' where none may be"
@@ -235,7 +234,7 @@ impl<Q: RedisQueue> RedisPuller<Q> {
         ReceiveError::MessagesLost(format!(
             "{} has the queue '{}' no more, or another one of its name: somebody removed it, and what it held may be gone; \
              it is made anew",
-            self.server.name(),
+            self.server.name,
             self.queue.name(),
         ))
     }
@@ -296,14 +295,12 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
             return Ok(());
         }
         self.run_with_retry(Q::acknowledge).map_err(|e| match e {
-            RedisServerError::NotAcknowledged(_) => {
-                ReceiveError::NotAcknowledged(format!("{} {e}", self.server.name()))
-            }
+            RedisServerError::NotAcknowledged(_) => ReceiveError::NotAcknowledged(format!("{} {e}", self.server.name)),
             // The messages are lost to this puller after the reconnect, or still its own: the next call acknowledges
             // them again.
             e if e.is_transient() => ReceiveError::NotAcknowledged(format!(
                 "{} {e}; what was handed over is not acknowledged: acknowledge it again, or it comes again, marked",
-                self.server.name()
+                self.server.name
             )),
             e => self.server.receive_error(&e),
         })
@@ -315,7 +312,7 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
                             'at-least-once'";
             return Err(ReceiveError::Other(sentence.into()));
         }
-        let server = self.server.name().to_owned();
+        let server = self.server.name.clone();
         match self.run_with_retry(|queue, link| queue.give_back(link, tag)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(ReceiveError::NotAcknowledged(format!(

@@ -29,22 +29,26 @@ const MAX_PATH_BYTES: usize = 107;
 /// Candidate servers, of which one is the master, with the login and the mechanism to use.
 #[derive(Clone)]
 pub(crate) struct RedisEndpoint {
-    name: String,
-    addresses: Vec<RedisServerAddress>,
+    /// Name for messages, without a password.
+    pub name: String,
+    /// Addresses, in the order in which they are tried.
+    pub addresses: Vec<RedisServerAddress>,
     login: Option<(Option<String>, String)>,
-    names: TopicNames,
-    database: i64,
-    mechanism: Mechanism,
+    pub names: TopicNames,
+    /// Number of the database; channels are the same in all.
+    pub database: i64,
+    pub mechanism: Mechanism,
     /// Name of the master; the addresses are then those of sentinels, which know where it is.
-    sentinel: Option<String>,
+    pub sentinel: Option<String>,
     /// Password of the sentinels, if it differs from the servers' password.
     sentinel_password: Option<String>,
-    is_cluster: bool,
+    pub is_cluster: bool,
     /// Cluster slot of the topic or queue to be used, which one node has.
     slot: Option<u16>,
-    tls: Option<Arc<ClientConfig>>,
-    silence: Duration,
-    clock: HostClock,
+    pub tls: Option<Arc<ClientConfig>>,
+    /// Longest silence before a subscriber's connection counts as dead.
+    pub silence: Duration,
+    pub clock: HostClock,
 }
 
 /// Address on which a server listens.
@@ -126,31 +130,9 @@ impl RedisEndpoint {
         Arc::new(Self { slot: Some(slot(name)), ..self.clone() })
     }
 
-    pub fn names(&self) -> &TopicNames {
-        &self.names
-    }
-
-    pub fn is_cluster(&self) -> bool {
-        self.is_cluster
-    }
-
     /// Returns the cluster slot of the topic or queue in use; none where any node will do.
     pub fn slot(&self) -> Option<u16> {
         self.slot.filter(|_| self.is_cluster)
-    }
-
-    /// Returns the name for messages, without a password.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the addresses, in the order in which they are tried.
-    pub fn addresses(&self) -> &[RedisServerAddress] {
-        &self.addresses
-    }
-
-    pub fn sentinel(&self) -> Option<&str> {
-        self.sentinel.as_deref()
     }
 
     /// Returns the sentinels' user name, if any, and password.
@@ -163,31 +145,8 @@ impl RedisEndpoint {
         self.addresses.len() > 1 || self.sentinel.is_some()
     }
 
-    /// Returns the TLS configuration of connections, if TLS is required.
-    pub fn tls(&self) -> Option<&Arc<ClientConfig>> {
-        self.tls.as_ref()
-    }
-
-    pub fn mechanism(&self) -> Mechanism {
-        self.mechanism
-    }
-
-    /// Returns the longest silence before a subscriber's connection counts as dead.
-    pub fn silence(&self) -> Duration {
-        self.silence
-    }
-
-    pub fn clock(&self) -> HostClock {
-        self.clock
-    }
-
     pub fn login(&self) -> Option<(Option<&str>, &str)> {
         self.login.as_ref().map(|(user, password)| (user.as_deref(), password.as_str()))
-    }
-
-    /// Returns the number of the database; channels are the same in all.
-    pub fn database(&self) -> i64 {
-        self.database
     }
 
     pub fn error(&self, error: &RedisServerError) -> ConnectError {
@@ -200,7 +159,7 @@ impl RedisEndpoint {
 
     /// Formats an error with the server's name before it.
     pub fn describe_error(&self, error: &RedisServerError) -> String {
-        format!("{} {error}", self.name())
+        format!("{} {error}", self.name)
     }
 }
 
@@ -282,9 +241,9 @@ mod tests {
         ] {
             for (end, mechanism) in [("", Mechanism::Plain), ("?streams", Mechanism::Streams)] {
                 let server = RedisEndpoint::parse(&format!("{url}{end}")).unwrap();
-                assert_eq!(server.name(), name, "{url}{end}");
+                assert_eq!(server.name, name, "{url}{end}");
                 assert_eq!(
-                    (server.login(), server.database(), server.mechanism()),
+                    (server.login(), server.database, server.mechanism),
                     (login, database, mechanism),
                     "{url}{end}"
                 );

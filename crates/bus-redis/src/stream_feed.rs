@@ -169,7 +169,7 @@ impl StreamFeed {
         server: &RedisEndpoint,
         looks_rarely: bool,
     ) -> ServerResult<Self> {
-        let (now, silence) = (HostInstant::now(server.clock()), server.silence());
+        let (now, silence) = (HostInstant::now(server.clock), server.silence);
         let need = CountNeed {
             always: extent.is_some_and(|extent| extent.is_trimmed()),
             is_met: false,

@@ -55,7 +55,7 @@ impl StreamSubscriber {
         };
         let feed = feed.map_err(|e| server.error(&e))?;
         let (topic, progress, pauses) =
-            (topic.to_owned(), feed.progress.clone(), ReconnectBackoff::new(PAUSE, server.clock()));
+            (topic.to_owned(), feed.progress.clone(), ReconnectBackoff::new(PAUSE, server.clock));
         let (state, is_renewed, reconnects) = (RedisConnectionState::Connected(feed), false, 0);
         Ok(Self { server, topic, wait, position: progress, tracker, state, is_renewed, reconnects, pauses })
     }

@@ -30,7 +30,7 @@ impl RedisSubscriber {
     pub fn open(server: Arc<RedisEndpoint>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
         let link = subscribe(&server, topic).map_err(|e| server.error(&e))?;
         let (topic, tracker, pauses) =
-            (topic.to_owned(), MessageIdTracker::default(), ReconnectBackoff::new(PAUSE, server.clock()));
+            (topic.to_owned(), MessageIdTracker::default(), ReconnectBackoff::new(PAUSE, server.clock));
         Ok(Self { server, topic, wait, state: RedisConnectionState::Connected(link), tracker, reconnects: 0, pauses })
     }
 
@@ -74,7 +74,7 @@ impl Subscriber for RedisSubscriber {
             }
         };
         let mut handed_over = 0;
-        let silence = self.server.silence();
+        let silence = self.server.silence;
         let drained = drain(link, silence, &mut self.tracker, limit, &mut |event| {
             handed_over += 1;
             handler(event);
@@ -95,7 +95,7 @@ impl Subscriber for RedisSubscriber {
                 reconnect.wait(timeout);
                 Ok(())
             }
-            RedisConnectionState::Connected(link) => sleep(link, timeout, self.server.silence()),
+            RedisConnectionState::Connected(link) => sleep(link, timeout, self.server.silence),
         };
         match slept {
             Err(e) if e.is_transient() => self.reconnect(&e),
