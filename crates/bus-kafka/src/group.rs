@@ -36,7 +36,7 @@ use crate::deadline::CallDeadline;
 use crate::partition_state::{NoteState, OPEN, PartitionState};
 use crate::partitions::{Assignment, OffsetCommit};
 use crate::reasons::OutageReasons;
-use crate::record::{BufferedRecord, FetchedRecord};
+use crate::record::FetchedRecord;
 
 /// Size of the fetched records that are not handed over, in bytes, from which on fetching is paused.
 const MAX_BUFFERED_BYTES: usize = 16 << 20;
@@ -97,20 +97,10 @@ impl GroupMember {
         }
     }
 
-    /// Returns, once, whether a partition was found to start over, or at a lower offset.
-    pub fn take_truncated(&self) -> bool {
-        std::mem::take(&mut self.state().is_truncated)
-    }
-
     /// Returns whether the next pull has a loss to report.
     pub fn has_loss(&self) -> bool {
         let state = self.state();
         state.is_truncated || state.is_recreated || state.unknown > 0 && self.delivery == DeliveryGuarantee::AtMostOnce
-    }
-
-    /// Returns whether the topic was found to be recreated, and the puller has not rejoined yet.
-    pub fn is_recreated(&self) -> bool {
-        self.state().is_recreated
     }
 
     /// Returns the state for the member that replaces this one after the topic was recreated.
@@ -156,29 +146,9 @@ impl GroupMember {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the offsets to commit before the next records, at most `limit`, are handed over.
-    pub fn offsets_before(&self, limit: usize) -> Vec<OffsetCommit> {
-        self.state().offsets_before(limit, self.delivery)
-    }
-
-    /// Returns the offsets to commit when all records handed over are done.
-    pub fn offsets_done(&self) -> Vec<OffsetCommit> {
-        self.state().offsets_done()
-    }
-
     pub fn note_committed(&self, places: &[OffsetCommit]) {
         self.reasons.clear();
         self.state().note_committed(places);
-    }
-
-    /// Records that these offsets were sent and not answered: the server may have committed them.
-    pub fn note_unanswered(&self, places: &[OffsetCommit]) {
-        self.state().note_unanswered(places);
-    }
-
-    /// Records that these offsets were sent and their answer is overdue, but may still come.
-    pub fn note_overdue(&self, places: &[OffsetCommit]) {
-        self.state().note_overdue(places);
     }
 
     /// Takes in the overdue answer; `is_done` if it was a success.
@@ -187,31 +157,6 @@ impl GroupMember {
             self.reasons.clear();
         }
         self.state().note_late_answer(is_done);
-    }
-
-    /// Returns the number of messages in doubt: the server may or may not count them as done.
-    pub fn in_doubt(&self) -> u64 {
-        self.state().in_doubt()
-    }
-
-    /// Returns, once, the number of messages that were in doubt when their partition was given away.
-    pub fn take_unknown(&self) -> u64 {
-        std::mem::take(&mut self.state().unknown)
-    }
-
-    /// Hands over the next records, at most `limit`.
-    pub fn hand_over(&self, limit: usize) -> Vec<BufferedRecord> {
-        self.state().hand_over(limit)
-    }
-
-    /// Returns, once, the number of messages that were handed over and can no longer be acknowledged.
-    pub fn take_revoked(&self) -> u64 {
-        std::mem::take(&mut self.state().revoked)
-    }
-
-    /// Drops everything when the group has excluded this puller, until partitions are assigned again.
-    pub fn drop_all(&self) {
-        self.state().drop_all();
     }
 
     /// Returns this puller's partitions if at least `least` done messages still take disk, and resets their count.
@@ -308,7 +253,8 @@ impl GroupMember {
         self.topic_check.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self) -> MutexGuard<'_, Assignment> {
+    /// Locks the state, which the consumer's callbacks lock, too.
+    pub fn state(&self) -> MutexGuard<'_, Assignment> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

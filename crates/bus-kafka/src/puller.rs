@@ -181,7 +181,7 @@ impl KafkaPuller {
         }
         self.committer.send(places.to_vec());
         let Some(answer) = self.committer.wait_for_answer(deadline.remaining()) else {
-            self.group().note_overdue(places);
+            self.group().state().note_overdue(places);
             return Ok(OffsetCommitOutcome::Retry(self.no_answer_error()));
         };
         let Err(error) = answer else {
@@ -189,7 +189,7 @@ impl KafkaPuller {
             return Ok(OffsetCommitOutcome::Done);
         };
         if classify(&error) == Some(ErrorMeaning::InDoubt) {
-            self.group().note_unanswered(places);
+            self.group().state().note_unanswered(places);
         }
         self.classify_refusal(&error)
     }
@@ -246,7 +246,7 @@ impl KafkaPuller {
 
     /// Commits what must be committed before the next records are handed over; returns whether that is done.
     fn is_ready(&mut self, limit: usize) -> Result<bool, ReceiveError> {
-        let places = self.group().offsets_before(limit);
+        let places = self.group().state().offsets_before(limit, self.delivery);
         if places.is_empty() || self.committer.is_busy() {
             return Ok(places.is_empty());
         }
@@ -305,7 +305,7 @@ impl KafkaPuller {
             let told = match self.commit(places, deadline)? {
                 OffsetCommitOutcome::Done => return Ok(()),
                 OffsetCommitOutcome::Retry(error) if deadline.is_expired() => {
-                    let fate = match self.group().in_doubt() {
+                    let fate = match self.group().state().in_doubt() {
                         0 => "what was handed over is not acknowledged: it comes again".to_owned(),
                         in_doubt => {
                             format!("{}; what was handed over behind them comes again", in_doubt_text(in_doubt))
@@ -318,11 +318,11 @@ impl KafkaPuller {
                     continue;
                 }
                 OffsetCommitOutcome::Excluded => {
-                    let fate = match self.group().in_doubt() {
+                    let fate = match self.group().state().in_doubt() {
                         0 => "what it did not acknowledge comes again".to_owned(),
                         in_doubt => in_doubt_text(in_doubt),
                     };
-                    self.group().drop_all();
+                    self.group().state().drop_all();
                     format!(
                         ": this puller was silent for more than {} ms; {fate}: pull on, and look for what is marked, \
                          or ask for a longer silence",
@@ -368,10 +368,10 @@ impl Puller for KafkaPuller {
         if let Some(error) = self.error.take() {
             return Err(self.failure(&error));
         }
-        if self.group().is_recreated() {
+        if self.group().state().is_recreated {
             return Err(self.rejoin());
         }
-        if self.group().take_truncated() {
+        if std::mem::take(&mut self.group().state().is_truncated) {
             return Err(ReceiveError::MessagesLost(format!(
                 "{}: part of this queue is gone: its topic was cut short, or removed and made anew; pull on for what \
                  is new, and push again what is missed",
@@ -379,15 +379,13 @@ impl Puller for KafkaPuller {
             )));
         }
         if self.delivery == DeliveryGuarantee::AtMostOnce {
-            match self.group().take_unknown() {
-                0 => {}
-                unknown => {
-                    return Err(ReceiveError::MessagesLost(format!(
-                        "{}: nobody knows of up to {unknown} messages that were about to come when this puller lost \
-                         them: another one gets them, or they are gone; pull on, and push again what is missed",
-                        self.cluster.server().name()
-                    )));
-                }
+            let unknown = std::mem::take(&mut self.group().state().unknown);
+            if unknown > 0 {
+                return Err(ReceiveError::MessagesLost(format!(
+                    "{}: nobody knows of up to {unknown} messages that were about to come when this puller lost \
+                     them: another one gets them, or they are gone; pull on, and push again what is missed",
+                    self.cluster.server().name()
+                )));
             }
         }
         self.is_blocked = !self.is_ready(limit)?;
@@ -395,7 +393,8 @@ impl Puller for KafkaPuller {
             return Ok(0);
         }
         let mut handed_over = 0;
-        for record in self.group().hand_over(limit) {
+        let records = self.group().state().hand_over(limit);
+        for record in records {
             if let Some(message) = wire::decode_pulled(&record.value, self.foreign) {
                 handed_over += 1;
                 handler(PulledMessage::without_tag(message, record.redelivered));
@@ -411,18 +410,20 @@ impl Puller for KafkaPuller {
         if self.delivery == DeliveryGuarantee::AtMostOnce {
             return Ok(());
         }
-        if self.group().is_recreated() {
+        if self.group().state().is_recreated {
             return Err(self.rejoin());
         }
         let deadline = self.commit_deadline();
         self.await_overdue(deadline.remaining());
-        let places = self.group().offsets_done();
+        let places = self.group().state().offsets_done();
         if !places.is_empty() {
             self.commit_done(&places, &deadline)?;
             self.delete_done(DELETE_AFTER);
         }
-        let group = self.group();
-        let fate = match (group.take_revoked(), group.take_unknown()) {
+        let mut state = self.group().state();
+        let (revoked, unknown) = (std::mem::take(&mut state.revoked), std::mem::take(&mut state.unknown));
+        drop(state);
+        let fate = match (revoked, unknown) {
             (0, 0) => return Ok(()),
             (0, unknown) => in_doubt_text(unknown),
             (given_away, unknown) => {
@@ -472,7 +473,7 @@ impl Drop for KafkaPuller {
         if can_ask && matches!(self.group().is_same_topic(&self.consumer, &self.commit_deadline()), Ok(true)) {
             self.delete_done(1);
         } else {
-            self.group().drop_all();
+            self.group().state().drop_all();
         }
         self.group().start_leaving();
     }
