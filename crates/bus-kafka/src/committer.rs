@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_has_an_end_and_the_answer_comes_all_the_same() {
+    fn a_commit_wait_times_out_and_the_answer_still_arrives() {
         let refused = Err(KafkaError::ConsumerCommit(RDKafkaErrorCode::UnknownMemberId));
         let (mut committer, go_on, came) = server();
         for (offset, answer) in [(5, Ok(())), (7, refused)] {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_dropped_waits_for_no_answer() {
+    fn a_dropped_committer_waits_for_no_answer() {
         let (mut committer, go_on, came) = server();
         committer.send(places(5));
         assert_eq!(came.recv(), Ok(5));

@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_library_says_becomes_a_reason() {
+    fn library_errors_map_to_reasons() {
         for (code, text, word) in [
             (Code::BrokerTransportFailure, "a:1/bootstrap: Connect failed: Connection refused", "to a:1; start Kafka"),
             (
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hangs_up_in_a_handshake_may_be_back_soon() {
+    fn a_closed_handshake_is_transient() {
         let text = "ssl://a:1/2: SSL handshake failed: Disconnected: connection closed by peer";
         for (code, text, passes) in [
             (Code::BrokerTransportFailure, text, true),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_cannot_be_read_is_told_from_a_connection() {
+    fn an_unreadable_message_is_distinguished_from_a_connection_error() {
         for (code, text, words) in [
             (Code::NotImplemented, "Decompression (codec 0x4) of message at 5 of 60 bytes failed", Some("zstd")),
             (Code::BadCompression, "Decompression (codec 0x1) of message at 5 of 60 bytes failed", Some("codec 0x1")),
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_arrived_is_never_told_as_not_published() {
+    fn a_message_that_may_have_arrived_is_in_doubt() {
         for (code, fate_of_it, passes) in [
             (Code::MessageTimedOut, Fate::Unknown, true),
             (Code::NetworkException, Fate::Unknown, true),
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_ends_by_what_does_not_pass() {
+    fn permanent_errors_end_a_receiver() {
         for (code, is_lasting) in [
             (Code::NotLeaderForPartition, false),
             (Code::BrokerTransportFailure, false),

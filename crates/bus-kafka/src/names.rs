@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_apart_and_are_names_there() {
+    fn names_stay_distinct_and_valid_on_the_server() {
         let pieces = ["", "a", "-", ":", ".", "_", "queue"];
         let mut taken = BTreeMap::new();
         let mut take = |there: String, here: String| {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kafka_cannot_carry_is_refused() {
+    fn names_that_kafka_cannot_carry_are_refused() {
         for bad in ["__consumer_offsets", "", ".hidden", "a/b", &":".repeat(128)] {
             assert!(matches!(topic(bad, &TopicNames::default()), Err(ConnectError::Name(_))), "{bad}");
         }

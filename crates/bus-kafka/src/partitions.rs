@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn at_least_once_the_server_learns_of_a_puller_before_its_first_message() {
+    fn at_least_once_commits_before_the_first_message_is_handed_over() {
         let mut state = state(5, 7);
         fetch(&mut state, 5..15);
         assert_eq!(state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce), place(5, OPEN));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_away_before_it_is_acknowledged_is_counted_once() {
+    fn unacknowledged_messages_of_a_revoked_partition_are_counted_once() {
         let mut state = state(5, 0);
         fetch(&mut state, 5..15);
         state.note_committed(&place(5, OPEN));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_may_know_of_is_in_doubt_until_it_answers() {
+    fn an_unanswered_commit_is_in_doubt_until_the_answer() {
         let mut state = state(5, 0);
         fetch(&mut state, 5..15);
         let places = state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_is_of_what_was_sent_and_of_nothing_else() {
+    fn a_late_answer_applies_to_its_own_commit_only() {
         let pulled = || {
             let mut state = state(5, 0);
             fetch(&mut state, 5..15);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_once_what_may_be_gone_unseen_is_counted() {
+    fn at_most_once_counts_messages_that_may_be_lost_unseen() {
         for (is_answered, unknown) in [(false, 4), (true, 0)] {
             let mut state = state(0, 0);
             fetch(&mut state, 0..10);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_once_the_server_learns_what_is_handed_over_next() {
+    fn at_most_once_commits_the_next_messages_first() {
         let mut state = state(0, 0);
         fetch(&mut state, 0..10);
         assert_eq!(state.offsets_before(4, DeliveryGuarantee::AtMostOnce), place(4, OPEN));
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_never_falls_below_what_earlier_pullers_may_have_had() {
+    fn a_note_never_falls_below_earlier_pullers_offsets() {
         for (redelivered, note) in [(100, "100"), (0, "2"), (i64::MAX, OPEN)] {
             let mut state = state(0, redelivered);
             fetch(&mut state, 0..2);
@@ -368,14 +368,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_pulled_from_gets_no_note() {
+    fn an_untouched_partition_gets_no_note() {
         let mut state = state(0, 0);
         fetch(&mut state, 0..2);
         assert!(state.revoke(&[3, 4]).is_empty());
     }
 
     #[test]
-    fn records_come_once_and_of_own_partitions_only() {
+    fn records_come_once_and_from_assigned_partitions_only() {
         let mut state = state(20, 0);
         assert!(state.buffer(FetchedRecord { partition: 4, offset: 0, made_ms: None, value: b"of another partition" }));
         fetch(&mut state, [22, 23, 22, 23, 24]);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_that_was_cut_goes_on_with_what_is_new() {
+    fn a_truncated_partition_continues_with_new_records() {
         // The end behind offset 8 is lost, and two messages were pushed since; or the topic was recreated, and has more
         // by now.
         for (end, newer, then) in [(10, [(8, 500), (9, 501)], 8), (40, [(0, 500), (1, 501)], 0)] {
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_topic_that_was_removed_nothing_stays_but_how_far_it_was_held() {
+    fn a_removed_topic_leaves_only_its_old_offsets() {
         for (done, had) in [(5, 12), (12, 0)] {
             let mut state = state(5, 7);
             assert!(state.committed_partitions().is_empty(), "the server may keep nothing");
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_and_not_handed_over_is_new_behind_a_cut() {
+    fn records_not_handed_over_are_new_after_a_truncation() {
         // All records have the same timestamp, or ascending ones.
         let times: [fn(i64) -> i64; 2] = [|_| 7, |offset| offset];
         for made_ms in times {
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_partition_that_was_cut_before_it_came_nothing_is_known() {
+    fn a_partition_truncated_before_its_assignment_is_all_in_doubt() {
         for (delivery, came) in [
             (DeliveryGuarantee::AtLeastOnce, vec![(0, true), (1, true), (2, false)]),
             (DeliveryGuarantee::AtMostOnce, vec![(2, false)]),
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_counted_in_bytes() {
+    fn buffered_records_are_counted_in_bytes() {
         let mut state = state(0, 0);
         let one = size_of::<BufferedRecord>() + b"value".len();
         fetch(&mut state, 0..10);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_record_is_handed_over_or_its_absence_is_told() {
+    fn every_record_is_handed_over_or_reported_as_missing() {
         let ours = ours(2, 3);
         let gap =
             wire::encode(1, GAP_KIND, MessageId { clock: 1, publisher: 2, sequence: 3 }, &Gap::Missed(7).encode());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_again_under_the_same_origin_comes_once() {
+    fn a_record_resent_under_the_same_id_comes_once() {
         let mut place = KafkaPosition::at(0, 0);
         let came: Vec<String> =
             (0..).zip([0, 1, 1, 2]).flat_map(|(offset, number)| take(&mut place, offset, &ours(2, number))).collect();
@@ -244,7 +244,7 @@ mod tests {
     /// Compares with a model of each publisher's next number: for every combination of skipped numbers and offsets,
     /// each loss is reported once.
     #[test]
-    fn each_loss_of_each_publisher_is_told_once() {
+    fn each_loss_of_each_publisher_is_reported_once() {
         // Each step: publisher, number of its missing messages before the next one, and skipped offsets.
         const STEPS: [(usize, u64, i64); 6] = [(0, 0, 0), (1, 0, 0), (0, 2, 0), (1, 3, 0), (0, 2, 5), (1, 1, 1)];
         for number in 0..STEPS.len().pow(5) {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_behind_what_was_told_and_before_what_was_not() {
+    fn a_token_follows_reported_gaps_and_precedes_unreported_ones() {
         let mut place = KafkaPosition::at(3, 7);
         take(&mut place, 3, &ours(2, 0));
         let ahead = UnreportedGap { gap: Gap::Missed(2), next: 6 };
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_on_knows_the_topic_by_its_last_record() {
+    fn a_resumed_subscriber_verifies_the_topic_by_its_last_record() {
         let (same, other) = (ours(2, 0), ours(2, 1));
         let resumed = || {
             let mut place = KafkaPosition::at(3, 0);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_gone_is_found_anew_and_nothing_old_is_new() {
+    fn a_lost_offset_resumes_at_the_first_new_record() {
         // Columns: expected offset, oldest offset, first one newer than everything seen, next one; resume offset and
         // gap.
         for (next, low, newer, high, then, gap) in [
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_makes_nothing_new() {
+    fn a_clock_set_back_makes_no_record_new() {
         // Seen records are newer than this host's present. Nothing is lost; the end is; everything is.
         for (than_seen, high, found) in
             [(110, 120, (110, None)), (50, 50, (30, Some(Gap::Reconnected))), (40, 120, (30, Some(Gap::Reconnected)))]
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_number_is_a_place_or_a_gap_or_not_yet() {
+    fn a_sequence_number_is_an_offset_a_gap_or_in_the_future() {
         for (number, found) in [
             (0, Some((3, Some(Gap::Missed(3))))),
             (3, Some((3, None))),

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_message_is_overtaken_by_what_is_published_behind_it() {
+    fn a_message_in_doubt_is_overtaken_by_a_later_published_one() {
         use Fate::{NotPublished, Published, Unknown};
         let cases: [(&[Fate], bool); 5] = [
             (&[Published, Unknown, Unknown], false),

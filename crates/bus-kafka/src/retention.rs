@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_topic_is_made_with_is_what_is_read_of_it() {
+    fn topic_settings_round_trip() {
         let usual = TopicConfig::new(Policy::Overwrite);
         type Settings = &'static [(&'static str, &'static str)];
         let cases: [(TopicConfig, &str, Settings); 5] = [
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_of_others_is_read_as_it_is() {
+    fn foreign_topic_settings_are_read() {
         let read = |cleanup, bytes, age_ms| {
             TopicRetention::read(move |name| match name {
                 "cleanup.policy" => cleanup,

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn encryption_and_logins_are_musts() {
+    fn encryption_and_logins_are_mandatory_once_requested() {
         let cases: [(&str, &[(&str, &str)]); 6] = [
             ("kafka://a", &[("security.protocol", "plaintext")]),
             (

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_and_a_final_word_lie_there_once_and_in_order() {
+    fn a_loss_and_a_permanent_error_are_queued_once_and_in_order() {
         let mailbox = Mailbox::new();
         let mut arrived = ArrivalSender::new(mailbox.clone());
         for sentence in ["a", "b", "c"] {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_behind_an_unread_final_word_is_told() {
+    fn a_loss_behind_an_unread_permanent_error_is_reported() {
         let mailbox = Mailbox::new();
         let mut arrived = ArrivalSender::new(mailbox.clone());
         arrived.report_loss(Ok("gap"));

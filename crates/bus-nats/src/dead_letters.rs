@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_say_of_a_message_is_kept_and_what_the_server_was_told_is_not() {
+    fn a_dead_letter_keeps_foreign_headers_and_drops_the_servers() {
         let mut given = HeaderMap::new();
         given.append("Nats-Msg-Id", "1");
         given.append("Trace", "one");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_as_long_as_that_of_a_message() {
+    fn a_duplicate_id_is_as_long_as_a_message_id() {
         let receipt = Receipt { sequence: 2, deliveries: 4, time_ns: 1_795_192_033_655_981_456, pending: 0 };
         assert_eq!(duplicate_id(&receipt), "18e9cda4adad05900000000000000002");
     }

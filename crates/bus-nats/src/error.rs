@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_repeats_few_of_a_servers_words_and_none_that_a_terminal_obeys() {
+    fn an_error_cuts_a_servers_text_and_strips_its_control_characters() {
         let told = printable_server_text(&["\u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat());
         assert!(told.contains("[2J") && !told.chars().any(char::is_control), "{told:?}");
         assert_eq!(told.chars().count(), MAX_TEXT_CHARS);

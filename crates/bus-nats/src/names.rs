@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_names_are_their_subjects() {
+    fn usual_names_equal_their_subjects() {
         for name in ["ticks", "r1:BTC-USDT", "venue.btc_usdt.book"] {
             assert_eq!(topic_subject(name), name);
         }

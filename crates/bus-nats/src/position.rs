@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_says_the_place() {
+    fn a_token_round_trips_the_position() {
         for read_ns in [None, Some(1_795_192_039_167_302_160)] {
             let place = JetStreamPosition { next: 7, created_ns: 1_795_192_033_655_981_456, last_read_ns: read_ns };
             let (found, _tracker) =

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_before_is_unknown_whatever_the_second_attempt_is_told() {
+    fn messages_of_a_first_attempt_stay_in_doubt_after_a_second() {
         let mut sending = PublishProgress::new(4);
         (0..3).for_each(|at| sending.mark_handed_over(at));
         let sent: Vec<usize> = sending.unknown().collect();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_refused_has_another_id() {
+    fn a_refused_sequence_number_gets_another_duplicate_id() {
         let origin = MessageId { clock: 1, publisher: 0x2a, sequence: 7 };
         assert_eq!(duplicate_id(origin, 0), "000000000000002a0000000000000007");
         assert_eq!(duplicate_id(origin, 1), "000000000000002a0001000000000007");

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_after_a_process_stood_still_is_as_old_as_that() {
+    fn messages_read_after_a_pause_count_as_old_as_the_pause() {
         let clock = SimulatedClock::at(0);
         let mut pulse = Pulse::new(clock.clone(), Duration::from_nanos(1600));
         // Never paused: `since` is never more than two beats old.

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receipts_of_old_and_new_servers_are_read() {
+    fn receipts_of_old_and_new_servers_parse() {
         let receipt = |sequence, deliveries, time_ns, pending| Some(Receipt { sequence, deliveries, time_ns, pending });
         for (reply, expected) in [
             ("$JS.ACK.tickpath-topic-a=b.j879eeYx.1.3.1.1795192033655981456.0", receipt(2, 1, 1795192033655981456, 0)),

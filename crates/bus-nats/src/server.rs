@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_that_was_of_no_use_is_tried_last() {
+    fn a_skipped_server_is_tried_last() {
         let server = NatsEndpoint::parse("nats://a:1,b:2,c:3?jetstream").unwrap();
         let then = server.first();
         assert_eq!(server.urls(), ["nats://a:1", "nats://b:2", "nats://c:3"]);

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_late_leader_brings_again_is_known_and_what_is_new_is_not() {
+    fn messages_recovered_by_a_late_leader_are_recognized() {
         let came = |sequence, time_ns| Receipt { sequence, deliveries: 1, time_ns, pending: 0 };
         // 100 messages were read, the last of them at 1000; the stream came back with 95.
         let before = EarlierProgress::combine(None, 100, 1000);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_that_are_missing_are_told_once_with_how_to_give_them() {
+    fn missing_rights_are_advised_once_with_the_command_that_grants_them() {
         let refused = |command: &str| {
             Err(format!("refused: NOPERM this user has no permissions to run the '{command}' command; change it"))
         };
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cost_time_or_messages_are_told_and_others_are_good() {
+    fn settings_that_cost_latency_or_safety_are_advised_against() {
         const SAFETY: Option<bool> = Some(true);
         const LATENCY: Option<bool> = Some(false);
         let none: [(&str, &str); 0] = [];

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_are_asked_for_while_they_are_long() {
+    fn a_request_asks_for_few_messages_while_they_are_long() {
         let mut portion = BatchSizer::new();
         assert_eq!(portion.limit(1000), 1, "nobody knows how long they are");
         (0..100).for_each(|_| portion.record_size(40));
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_messages_that_grow_slowly_stays_within_bounds() {
+    fn an_answer_stays_bounded_while_messages_grow_slowly() {
         let mut portion = BatchSizer::new();
         for bytes in (0..MAX_PULLED_BYTES).step_by(1000) {
             let limit = portion.limit(usize::MAX);

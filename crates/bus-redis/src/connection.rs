@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_a_long_message_took_is_given_back() {
+    fn the_receive_buffer_shrinks_after_a_long_message() {
         let (mut link, mut far) = link();
         let mut long = Vec::new();
         resp::bulk(&mut long, &[&vec![7; 4 << 20]]);
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_trickles_is_given_up_in_time() {
+    fn a_trickling_answer_times_out() {
         let (mut link, mut far) = link();
         let trickling = std::thread::spawn(move || {
             // Writes one byte at a time, each before the timeout, until the reader closes the socket.

@@ -310,14 +310,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_a_cluster_what_has_moved_is_asked_for_elsewhere() {
+    fn in_a_cluster_a_moved_name_is_a_transient_error() {
         let error = |line: &str| RedisServerError::from_line(line.as_bytes()).in_cluster();
         let (moved, asking) = (error("MOVED 12182 10.0.0.1:6379"), error("ASK 12182 10.0.0.1:6379"));
         assert!(moved.is_transient() && moved.is_moved() && asking.is_transient() && !asking.is_moved());
     }
 
     #[test]
-    fn who_does_not_know_a_command_of_clusters_or_sentinels_is_none() {
+    fn an_unknown_cluster_or_sentinel_command_means_the_wrong_server() {
         for (line, cluster, sentinel) in [
             ("ERR This instance has cluster support disabled", "leave 'cluster' out", "leave 'sentinel=NAME' out"),
             ("ERR unknown command 'SENTINEL', with args", "leave 'cluster' out", "leave 'sentinel=NAME' out"),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_repeats_few_of_a_servers_words_and_none_that_a_terminal_obeys() {
+    fn an_error_cuts_a_servers_text_and_strips_its_control_characters() {
         let line = ["ERR \u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat();
         let sentence = RedisServerError::from_line(line.as_bytes()).to_string();
         assert!(sentence.contains("[2J") && !sentence.chars().any(char::is_control), "{sentence:?}");
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn error_lines_become_sentences_and_pass_or_do_not() {
+    fn error_lines_map_to_transient_or_permanent_errors() {
         for (line, word, may_pass) in [
             ("WRONGPASS invalid username-password pair or user is disabled.", "refused the user name", false),
             ("ERR invalid password", "refused the user name", false),

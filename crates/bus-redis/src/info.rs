@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_has_kept_all_or_nobody_knows() {
+    fn two_identities_show_whether_a_server_retained_its_data() {
         let (new, plain, durable) = ((NONE, -1), false, true);
         for (what, before, now, kept) in [
             ("the same", run(1, "a", ("h", 5), new, plain), run(1, "a", ("h", 9), new, plain), All),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_tells_a_server_by_its_history_or_where_nothing_is_lost_by_its_place() {
+    fn a_fingerprint_identifies_data_by_history_or_durable_address() {
         let (new, plain, durable) = ((NONE, -1), false, true);
         let copy = |run| DataIdentity { is_master: false, ..run };
         for (what, before, now, kept) in [

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_master_of_a_slot_is_read() {
+    fn the_slot_table_yields_the_master_of_a_slot() {
         let reply = b"*2\r\n\
             *4\r\n:0\r\n:5460\r\n*4\r\n$1\r\na\r\n:1\r\n$2\r\nid\r\n*0\r\n*3\r\n$1\r\nr\r\n:9\r\n$2\r\nid\r\n\
             *3\r\n:5461\r\n:5461\r\n*3\r\n$-1\r\n:2\r\n$2\r\nid\r\n";
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_host_has_is_refused() {
+    fn a_host_name_longer_than_255_bytes_is_refused() {
         for (bytes, is_taken) in [(255, true), (256, false)] {
             let host = "h".repeat(bytes);
             let master = format!("*2\r\n${bytes}\r\n{host}\r\n$4\r\n6379\r\n");

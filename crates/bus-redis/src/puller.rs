@@ -429,7 +429,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_was_removed_is_told_from_a_server_that_changed() {
+    fn a_removed_queue_is_distinguished_from_a_changed_server() {
         for (line, was_removed) in [
             ("NOGROUP No such key 'x' or consumer group 'tickpath' in XREADGROUP with GROUP option", true),
             ("UNBLOCKED the stream key no longer exists", true),

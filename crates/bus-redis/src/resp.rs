@@ -366,7 +366,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_tree_is_read_as_its_items(
+        fn a_reply_is_parsed_as_its_items(
             tree in trees(),
             behind in prop::collection::vec(any::<u8>(), 0..20),
         ) {
@@ -387,7 +387,7 @@ mod tests {
         }
 
         #[test]
-        fn a_stream_means_the_same_however_it_is_cut(
+        fn messages_parse_the_same_in_pieces_of_any_size(
             sent in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20),
             pieces in prop::collection::vec(1usize..200, 1..20),
         ) {
@@ -396,7 +396,7 @@ mod tests {
         }
 
         #[test]
-        fn hostile_bytes_end_in_an_error_or_in_waiting(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        fn arbitrary_bytes_never_panic_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
             let _ = payloads(&bytes, &[7]);
             for mark in [b'*', b'$', b'+', b'-', b':'] {
                 let _ = payloads(&[&[mark][..], &bytes[..]].concat(), &[600]);
@@ -404,7 +404,7 @@ mod tests {
         }
 
         #[test]
-        fn one_changed_byte_is_survived(
+        fn one_corrupted_byte_never_panics_the_parser(
             payload in prop::collection::vec(any::<u8>(), 0..50),
             at: prop::sample::Index,
             to: u8,
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_told_apart() {
+    fn each_kind_of_item_is_recognized() {
         for (bytes, item) in [
             (&b"+PONG\r\n"[..], RespItem::Status(b"PONG")),
             (b"-NOAUTH Authentication required.\r\n", RespItem::Error(b"NOAUTH Authentication required.")),
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_lengths_are_refused_before_they_are_believed() {
+    fn impossible_lengths_are_refused() {
         for bytes in [
             &b"$67108865\r\n"[..],
             b"$9223372036854775807\r\n",
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_servers_take_and_we_do_not_is_told_apart_from_garbage() {
+    fn a_too_long_value_is_distinguished_from_garbage() {
         assert_eq!(whole(b"$536870912\r\n"), Err(RespError::TooLarge(ReplyLimit::Payload)));
         assert!(matches!(whole(b"$-2\r\n"), Err(RespError::Invalid(_))));
     }
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_and_its_message_are_a_command() {
+    fn a_command_head_and_its_message_form_a_command() {
         let (mut whole, mut pieces) = (Vec::new(), Vec::new());
         command(&mut whole, &["PUBLISH", "ticks", "headerpayload"]);
         command_head(&mut pieces, &["PUBLISH", "ticks"]);

@@ -125,12 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_everything_cuts_nothing() {
+    fn a_keeping_topic_has_no_retention() {
         assert!(StreamRetention::from_config("ticks", &TopicConfig::new(Policy::Keep)).is_none());
     }
 
     #[test]
-    fn the_size_is_a_count_by_the_mean_and_cut_to_every_so_many_messages() {
+    fn the_size_limit_is_a_count_by_mean_size_and_trimmed_in_intervals() {
         let mut small = retention(100_000, None);
         assert_eq!(cuts(&mut small, 100, 1), Vec::<String>::new());
         let cut: Vec<Vec<String>> = (1..128).map(|_| cuts(&mut small, 100, 1)).filter(|cut| !cut.is_empty()).collect();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_goes_by_the_clock_of_the_server() {
+    fn old_entries_are_trimmed_by_the_servers_clock() {
         let mut aged = retention(1 << 30, Some(1_600_000_000));
         assert_eq!(cuts(&mut aged, 1, 50_000), ["XTRIM ticks MINID 48400"]);
         assert_eq!(cuts(&mut aged, 1, 50_099), Vec::<String>::new());

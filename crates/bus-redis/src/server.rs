@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_url_is_refused_without_telling_the_password() {
+    fn a_bad_url_is_refused_without_its_password() {
         let long = format!("redis+unix:///{}", "x".repeat(MAX_PATH_BYTES));
         for bad in [
             "redis://",

@@ -253,7 +253,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ids_are_read_as_they_are_written_and_ordered_as_they_come(
+        fn entry_ids_round_trip_and_sort_by_arrival(
             a: (u64, u64),
             b: (u64, u64),
         ) {
@@ -277,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fields_of_any_bytes_stay_what_they_are(
+        fn fields_of_any_bytes_round_trip_through_json(
             name in prop_oneof![".*".prop_map(String::into_bytes), any::<Vec<u8>>(), Just(b"base64:/w==".to_vec())],
             value: Vec<u8>,
         ) {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn a_malformed_entry_id_is_refused() {
         for text in [&b""[..], b"1", b"-", b"1-", b"-1", b"1-x", b"1-2-3", b"18446744073709551616-0", b"\xff-1"] {
             assert_eq!(EntryId::parse(text), Err(UNEXPECTED), "{text:?}");
         }

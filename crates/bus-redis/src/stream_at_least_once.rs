@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_sure_of_what_others_may_claim_at_once() {
+    fn a_puller_never_owns_entries_under_a_tiny_silence_limit() {
         let clock = HostClock::get().unwrap();
         let puller = |silence_ns| {
             let config = QueueConfig { silence_ns, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_behind_what_came_unless_the_stream_is_another_one() {
+    fn a_subscription_resumes_after_its_last_entry_in_the_same_stream() {
         const RECONNECTED: Option<Gap> = Some(Gap::Reconnected);
         let (kept, disk, lost) = (run().fingerprint(), u64::from(run().fingerprint() as u32), 0);
         let deleted = |extent: StreamExtent, ms| StreamExtent { deleted: EntryId::new(ms, 0), ..extent };
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_never_came_at_its_place_is_another_streams_also_where_nothing_is_counted() {
+    fn an_unseen_entry_at_the_last_id_shows_a_replaced_stream() {
         let old = StreamExtent { added: None, ..stream(1, 20, 0) };
         for (extent, read) in [(stream(1, 20, 0), Some(0)), (old, None)] {
             let found = StreamResumeState {
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_a_server_went_back_comes_not_again_when_it_has_it_again() {
+    fn entries_recovered_by_a_server_are_not_delivered_again() {
         let found = |extent, has_furthest| StreamResumeState {
             run: None,
             extent: Some(extent),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_tells_what_is_missing_once() {
+    fn the_servers_count_reports_each_missing_entry_once() {
         let mut reader = progress(10, 10, 0);
         // The numbers show four, of which one was never added.
         reader.add_missed(4);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_knows_what_was_read_a_loss_is_told_and_counted_from_there() {
+    fn without_a_read_count_a_loss_is_of_unknown_size() {
         let old = StreamExtent { added: None, ..stream(15, 20, 14) };
         for (what, now, expected) in [
             ("nothing is trimmed", stream(1, 20, 0), (10, None, None)),
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_gone_unread_shows_in_the_length() {
+    fn a_short_stream_suggests_a_loss() {
         let reader = progress(10, 10, 0);
         for (length, gone, may_lack) in [
             (10, Some(0), false),
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_server_that_does_not_count_an_end_that_moved_is_a_loss_where_nothing_is_there() {
+    fn without_counts_a_moved_end_of_an_empty_stream_is_a_loss() {
         let none = |last| StreamExtent {
             first: None,
             last: EntryId::new(last, 0),
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_lies_before_a_gap_that_is_not_told() {
+    fn a_token_precedes_an_unreported_gap() {
         let tracker = MessageIdTracker::default();
         let mark = run().fingerprint();
         let mut reader = progress(10, 10, mark);

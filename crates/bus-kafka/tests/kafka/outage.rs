@@ -23,7 +23,7 @@ const SESSION_NS: u64 = 4_000_000_000;
 
 /// Runs all cases on one server, because its start takes longer than most of them.
 #[test]
-fn whatever_befalls_a_server_is_said_and_nothing_comes_twice() {
+fn every_server_failure_is_reported_and_nothing_comes_twice() {
     let _turn = acquire_permit(1);
     let mut server = KafkaServer::start("", "");
     an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(&server);

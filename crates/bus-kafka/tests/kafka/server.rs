@@ -28,7 +28,7 @@ const KIND: u8 = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn foreign_messages_come_as_what_they_are_and_take_numbers() {
+fn foreign_messages_arrive_as_foreign_events_with_numbers() {
     let topic = ScratchName::topic("foreign");
     let mut subscriber = topic.subscriber(StartPosition::Now);
     let others: BaseProducer = client().create().unwrap();
@@ -46,7 +46,7 @@ fn foreign_messages_come_as_what_they_are_and_take_numbers() {
 }
 
 #[test]
-fn what_the_server_has_forgotten_is_missed() {
+fn messages_deleted_by_the_server_are_missed() {
     let topic = ScratchName::topic("forgotten");
     topic.publish(0..10);
     topic.forget(4);
@@ -62,7 +62,7 @@ fn what_the_server_has_forgotten_is_missed() {
 }
 
 #[test]
-fn a_loss_that_a_bridge_tells_of_is_that_gap_and_no_other() {
+fn a_loss_forwarded_by_a_bridge_is_one_gap() {
     let topic = ScratchName::topic("bridged");
     let mut subscriber = topic.subscriber(StartPosition::Oldest);
     let mut publisher = topic.publisher();
@@ -79,7 +79,7 @@ fn a_loss_that_a_bridge_tells_of_is_that_gap_and_no_other() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_so() {
+fn an_unreadable_message_is_reported() {
     let topic = ScratchName::topic("zstd");
     let new = NewTopic::new(&topic.name, 1, TopicReplication::Fixed(1))
         .set("compression.type", "zstd")
@@ -101,7 +101,7 @@ fn what_cannot_be_read_is_said_so() {
 }
 
 #[test]
-fn what_is_carried_keeps_its_origin_and_takes_no_number() {
+fn a_forwarded_message_keeps_its_id_and_takes_no_number() {
     let topic = ScratchName::topic("carried");
     let mut subscriber = topic.subscriber(StartPosition::Oldest);
     let mut publisher = topic.publisher();
@@ -130,7 +130,7 @@ fn what_is_carried_keeps_its_origin_and_takes_no_number() {
 }
 
 #[test]
-fn who_goes_on_behind_a_token_gets_what_is_new_and_learns_what_is_gone() {
+fn a_token_resumes_at_new_messages_and_reports_deleted_ones() {
     let topic = ScratchName::topic("resumed");
     topic.publish(0..5);
     let mut first = topic.subscriber(StartPosition::Oldest);
@@ -169,7 +169,7 @@ fn who_goes_on_behind_a_token_gets_what_is_new_and_learns_what_is_gone() {
 }
 
 #[test]
-fn that_connections_were_made_again_is_known_to_a_subscriber_alone() {
+fn only_a_subscriber_counts_reconnects() {
     let (topic, queue) = (ScratchName::topic("again"), ScratchName::queue("again"));
     let publisher = topic.bus.publisher(&topic.name, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"));
     let pusher = queue.bus.pusher(&queue.name, &QueueConfig::new(DeliveryGuarantee::AtLeastOnce));
@@ -198,7 +198,7 @@ fn a_topic_of_several_partitions_is_refused() {
 }
 
 #[test]
-fn a_topic_that_does_not_keep_what_is_to_stay_is_refused_and_an_empty_one_is_changed() {
+fn a_topic_with_other_retention_is_refused_unless_it_is_empty() {
     let overwrite = TopicConfig::new(Policy::Overwrite);
     let refusal = |topic: &ScratchName, config: &TopicConfig| {
         topic.bus.publisher(&topic.name, config).err().expect("refused").to_string()
@@ -236,7 +236,7 @@ fn a_topic_that_does_not_keep_what_is_to_stay_is_refused_and_an_empty_one_is_cha
 }
 
 #[test]
-fn what_else_is_set_on_a_topic_stays_when_a_publisher_changes_it() {
+fn a_publisher_keeps_the_other_settings_of_a_topic() {
     let topic = ScratchName::topic("set");
     let retention_ms = i64::MAX.to_string();
     let settings = [("retention.ms", retention_ms.as_str()), ("retention.bytes", "-1"), ("flush.messages", "7")];
@@ -260,7 +260,7 @@ fn what_else_is_set_on_a_topic_stays_when_a_publisher_changes_it() {
 }
 
 #[test]
-fn names_that_kafka_confuses_or_owns_are_refused() {
+fn names_that_kafka_confuses_or_reserves_are_refused() {
     let (point, line) = (ScratchName::topic("alike.a"), ScratchName::topic("alike_a"));
     point.subscriber(StartPosition::Now);
     let alike = line.bus.subscriber(&line.name, StartPosition::Now, Wait::Yield).err().expect("refused").to_string();
@@ -270,7 +270,7 @@ fn names_that_kafka_confuses_or_owns_are_refused() {
 }
 
 #[test]
-fn exactly_what_a_dropped_puller_held_is_marked() {
+fn messages_held_by_a_dropped_puller_are_marked_exactly() {
     let queue = ScratchName::queue("marked");
     queue.push(0..30);
     let mut first = queue.puller();
@@ -288,7 +288,7 @@ fn exactly_what_a_dropped_puller_held_is_marked() {
 }
 
 #[test]
-fn what_went_to_another_puller_is_not_acknowledged_and_said_so_once() {
+fn messages_moved_to_another_puller_are_reported_once() {
     let queue = ScratchName::queue("moved");
     queue.push(0..60);
     let mut first = queue.puller();
@@ -313,7 +313,7 @@ fn what_went_to_another_puller_is_not_acknowledged_and_said_so_once() {
 }
 
 #[test]
-fn what_others_push_is_adopted_where_that_is_asked_for() {
+fn foreign_messages_are_pulled_under_a_configured_kind() {
     let queue = ScratchName::queue("adopted");
     queue.push(0..1);
     let others: BaseProducer = client().create().unwrap();
@@ -337,7 +337,7 @@ fn what_others_push_is_adopted_where_that_is_asked_for() {
 }
 
 #[test]
-fn what_is_acknowledged_is_freed() {
+fn acknowledged_messages_are_deleted_from_disk() {
     let queue = ScratchName::queue("freed");
     queue.push(0..60);
     let mut puller = queue.puller();
@@ -349,7 +349,7 @@ fn what_is_acknowledged_is_freed() {
 }
 
 #[test]
-fn a_puller_that_is_left_takes_nothing_of_a_queue_that_was_made_anew() {
+fn a_leftover_puller_takes_nothing_of_a_recreated_queue() {
     let queue = ScratchName::queue("anew");
     queue.push(0..60);
     let mut puller = queue.puller();
@@ -365,7 +365,7 @@ fn a_puller_that_is_left_takes_nothing_of_a_queue_that_was_made_anew() {
 }
 
 #[test]
-fn what_is_acknowledged_of_a_queue_that_was_removed_is_nothing_of_the_new_one() {
+fn acknowledging_a_removed_queue_leaves_its_successor_alone() {
     let queue = ScratchName::queue("late");
     queue.push(0..60);
     let mut puller = queue.puller();
@@ -392,7 +392,7 @@ fn what_is_acknowledged_of_a_queue_that_was_removed_is_nothing_of_the_new_one() 
 }
 
 #[test]
-fn a_silence_that_the_server_does_not_allow_is_said_so() {
+fn a_silence_limit_that_the_server_forbids_is_reported() {
     let queue = ScratchName::queue("silence");
     let config = QueueConfig { silence_ns: 100_000_000, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let mut puller = queue.bus.puller(&queue.name, &config, Wait::Yield).unwrap_or_else(|e| panic!("{e}"));
@@ -409,14 +409,14 @@ fn a_silence_that_the_server_does_not_allow_is_said_so() {
 }
 
 #[test]
-fn nobody_there_is_said_so() {
+fn a_refused_connection_is_reported() {
     check(&format!("kafka://127.0.0.1:{}", free_port()), &["refused the connection", "start Kafka"]);
     // A label of 64 characters is invalid, so no resolver asks the network.
     check(&format!("kafka://{}.invalid:9092", "x".repeat(64)), &["cannot be resolved", "check the host"]);
 }
 
 #[test]
-fn somebody_else_there_is_said_so() {
+fn another_kind_of_server_is_reported() {
     type Answer = fn(TcpStream);
     let cases: [(Answer, &[&str]); 4] = [
         (|stream| answer(stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"), &["not as Kafka does", "check the port"]),

@@ -39,7 +39,7 @@ struct SecuredKafka {
 
 /// Runs all cases on one server, because its start takes seconds.
 #[test]
-fn encryption_and_logins_are_had_or_refused_in_words() {
+fn encryption_and_logins_work_or_fail_with_a_clear_error() {
     let _turn = acquire_permit(1);
     let folder = tempfile::tempdir().unwrap();
     let authority = TestAuthority::new(folder.path(), "authority");

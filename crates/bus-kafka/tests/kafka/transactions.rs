@@ -9,7 +9,7 @@ use crate::{connect, url};
 
 /// Uses Kafka's own client. Transaction markers and aborted records take offsets, but are no loss.
 #[test]
-fn transactions_of_others_leave_no_gaps() {
+fn foreign_transactions_leave_no_gaps() {
     const COUNT: u64 = 100;
     const ABORTED: u64 = 37;
     let topic = format!("tickpath.test-{}.transactions", std::process::id());

@@ -16,7 +16,7 @@ use crate::nats_server::NatsServer;
 use crate::server::answer_of_jetstream;
 
 #[test]
-fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_sends() {
+fn receivers_wait_for_a_leader_and_senders_get_an_error() {
     let [first, mut second] = NatsServer::start_cluster();
     let url = format!("{}?jetstream", first.url());
     let bus = until(|| NatsBus::connect(&url));
@@ -41,7 +41,7 @@ fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_send
 }
 
 #[test]
-fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
+fn published_messages_survive_a_leader_change_and_arrive_once() {
     const FALLS: usize = 3;
     const BETWEEN_FALLS: u64 = 500;
     let mut servers: [NatsServer; 3] = NatsServer::start_cluster();

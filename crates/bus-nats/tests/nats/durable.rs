@@ -10,7 +10,7 @@ use crate::helpers::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, pulle
 use crate::nats_server::NatsServer;
 
 #[test]
-fn what_is_durable_survives_its_server() {
+fn durable_messages_survive_a_server_restart() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -28,7 +28,7 @@ fn what_is_durable_survives_its_server() {
 }
 
 #[test]
-fn a_topic_that_comes_back_as_it_was_some_time_ago_says_so_and_goes_on_there() {
+fn a_topic_restored_from_older_data_reports_a_gap_and_resumes() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -58,7 +58,7 @@ fn a_topic_that_comes_back_as_it_was_some_time_ago_says_so_and_goes_on_there() {
 }
 
 #[test]
-fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late() {
+fn a_late_subscriber_sees_new_messages_of_a_restored_topic() {
     let mut server = NatsServer::start(&[]);
     let relay = server.relayed();
     let mut subscriber = subscriber(&bus(&format!("{}?jetstream&durable", relay_url(&relay))), Wait::Block);
@@ -83,7 +83,7 @@ fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late(
 }
 
 #[test]
-fn who_goes_on_by_a_token_in_a_topic_that_came_back_as_it_was_gets_what_is_new_there() {
+fn a_token_resumes_at_the_new_messages_of_a_restored_topic() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut first = subscriber(&bus, Wait::Block);
@@ -115,7 +115,7 @@ fn who_goes_on_by_a_token_in_a_topic_that_came_back_as_it_was_gets_what_is_new_t
 }
 
 #[test]
-fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
+fn a_queue_restored_from_older_data_is_reported_once() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -139,7 +139,7 @@ fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
 }
 
 #[test]
-fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor_given_back() {
+fn messages_of_a_restored_queue_are_not_acknowledged_or_returned() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -171,7 +171,7 @@ fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor
 }
 
 #[test]
-fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
+fn a_replaced_message_is_not_acknowledged() {
     let mut server = NatsServer::start(&[]);
     let relay = server.relayed();
     let mut pusher = pusher(&bus(&format!("{}?jetstream&durable", server.url())), DeliveryGuarantee::AtLeastOnce);
@@ -198,7 +198,7 @@ fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
 }
 
 #[test]
-fn at_most_once_nothing_is_handed_over_that_the_server_has_again() {
+fn at_most_once_hands_over_no_message_that_the_server_restored() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtMostOnce);
@@ -228,7 +228,7 @@ fn at_most_once_nothing_is_handed_over_that_the_server_has_again() {
 }
 
 #[test]
-fn a_queue_in_memory_that_its_server_lost_is_told_once() {
+fn a_memory_queue_lost_by_its_server_is_reported_once() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -249,7 +249,7 @@ fn a_queue_in_memory_that_its_server_lost_is_told_once() {
 }
 
 #[test]
-fn what_is_there_and_kept_otherwise_is_refused() {
+fn a_topic_or_queue_with_other_storage_is_refused() {
     let server = NatsServer::start(&[]);
     let memory = bus(&format!("{}?jetstream", server.url()));
     let durable = bus(&format!("{}?jetstream&durable", server.url()));

@@ -8,7 +8,7 @@ use crate::helpers::{KIND, bus, publisher, subscriber};
 use crate::nats_server::NatsServer;
 
 #[test]
-fn what_is_carried_twice_comes_once_and_what_is_missing_is_told() {
+fn forwarded_duplicates_arrive_once_and_gaps_are_reported() {
     let server = NatsServer::start(&[]);
     for query in ["", "?jetstream"] {
         let bus = bus(&format!("{}{query}", server.url()));

@@ -11,7 +11,7 @@ use crate::helpers::{check_accepted, refused};
 use crate::nats_server::NatsServer;
 
 #[test]
-fn the_seed_of_a_key_decides() {
+fn a_login_by_nkey_needs_the_right_seed() {
     let dir = tempfile::tempdir().unwrap();
     let [ann, stranger] = [KeyPair::new_user(), KeyPair::new_user()];
     let server = NatsServer::start_by(&format!("authorization {{ users: [ {{ nkey: {} }} ] }}", ann.public_key()));
@@ -30,7 +30,7 @@ fn the_seed_of_a_key_decides() {
 }
 
 #[test]
-fn a_signed_token_decides() {
+fn a_login_by_credentials_needs_the_right_file() {
     let dir = tempfile::tempdir().unwrap();
     let (operator, account, system) = (KeyPair::new_operator(), KeyPair::new_account(), KeyPair::new_account());
     let no_limits = "\"subs\":-1,\"data\":-1,\"payload\":-1";

@@ -23,7 +23,7 @@ struct PulledDelivery {
 }
 
 #[test]
-fn one_message_is_given_back_and_the_others_are_acknowledged() {
+fn one_message_is_returned_and_the_others_are_acknowledged() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -52,7 +52,7 @@ fn one_message_is_given_back_and_the_others_are_acknowledged() {
 }
 
 #[test]
-fn what_was_delivered_too_often_goes_whole_to_the_dead_letters_and_is_not_handed_over() {
+fn an_over_delivered_message_moves_whole_to_the_dead_letters() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let dead = dead_letter_queue(QUEUE);
@@ -82,7 +82,7 @@ fn what_was_delivered_too_often_goes_whole_to_the_dead_letters_and_is_not_handed
 }
 
 #[test]
-fn a_dead_letter_that_has_no_room_is_told_once_and_moved_later_and_others_are_pulled_on() {
+fn a_dead_letter_without_room_is_reported_once_and_moved_later() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let dead = dead_letter_queue(QUEUE);
@@ -114,7 +114,7 @@ fn a_dead_letter_that_has_no_room_is_told_once_and_moved_later_and_others_are_pu
 }
 
 #[test]
-fn what_others_have_by_now_is_neither_given_back_nor_acknowledged_in_silence() {
+fn a_message_of_another_puller_is_not_returned_or_acknowledged() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let config = QueueConfig { silence_ns: 1_000_000_000, ..at_least_once() };
@@ -134,7 +134,7 @@ fn what_others_have_by_now_is_neither_given_back_nor_acknowledged_in_silence() {
 }
 
 #[test]
-fn who_counts_and_cannot_is_refused() {
+fn a_delivery_limit_is_refused_where_nothing_counts() {
     let server = NatsServer::start(&[]);
     let limited = |delivery| QueueConfig { max_deliveries: NonZeroU32::new(3), ..QueueConfig::new(delivery) };
     let core = bus(&server.url());
@@ -155,7 +155,7 @@ fn who_counts_and_cannot_is_refused() {
 }
 
 #[test]
-fn of_what_a_silent_server_was_told_nobody_knows() {
+fn an_acknowledgement_to_a_silent_server_is_in_doubt() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -171,7 +171,7 @@ fn of_what_a_silent_server_was_told_nobody_knows() {
 }
 
 #[test]
-fn a_server_that_has_forgotten_who_holds_a_message_gives_it_out_again_only_if_it_says_so() {
+fn a_restarted_server_redelivers_only_marked_messages() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -188,7 +188,7 @@ fn a_server_that_has_forgotten_who_holds_a_message_gives_it_out_again_only_if_it
 }
 
 #[test]
-fn a_dead_letter_is_there_once_though_its_puller_is_cut_off_while_it_is_moved() {
+fn a_dead_letter_is_stored_once_despite_a_cut_during_the_move() {
     let server = NatsServer::start(&[]);
     let relay = server.relayed();
     let far = jetstream(&server);

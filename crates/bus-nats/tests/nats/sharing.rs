@@ -9,7 +9,7 @@ use crate::nats_server::NatsServer;
 use crate::server::publish_foreign;
 
 #[test]
-fn what_is_pushed_while_a_puller_works_comes_to_another_one_at_once() {
+fn a_second_puller_gets_new_messages_while_the_first_works() {
     let server = NatsServer::start(&[]);
     for delivery in DeliveryGuarantee::ALL {
         let bus = bus(&format!("{}?jetstream", server.url()));
@@ -30,7 +30,7 @@ fn what_is_pushed_while_a_puller_works_comes_to_another_one_at_once() {
 }
 
 #[test]
-fn messages_that_are_too_long_to_come_together_come_alone() {
+fn messages_too_long_for_one_request_come_one_by_one() {
     let server = NatsServer::start_by("max_payload: 12582912");
     let bus = bus(&format!("{}?jetstream", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -43,7 +43,7 @@ fn messages_that_are_too_long_to_come_together_come_alone() {
 }
 
 #[test]
-fn what_others_push_is_taken_as_the_kind_that_was_asked_for() {
+fn foreign_messages_are_pulled_under_the_configured_kind() {
     let server = NatsServer::start(&[]);
     for (query, delivery) in [("?jetstream", DeliveryGuarantee::AtLeastOnce), ("", DeliveryGuarantee::AtMostOnce)] {
         let bus = bus(&format!("{}{query}", server.url()));

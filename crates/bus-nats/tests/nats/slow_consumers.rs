@@ -15,7 +15,7 @@ const BYTES: usize = 1_000_000;
 const COUNT: u64 = 120;
 
 #[test]
-fn a_subscriber_that_is_too_far_behind_is_cut_off_and_told_so() {
+fn a_slow_subscriber_is_cut_off_and_gets_a_gap() {
     let server = NatsServer::start(&[]);
     let bus = bus(&server.url());
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -52,7 +52,7 @@ fn a_subscriber_that_is_too_far_behind_is_cut_off_and_told_so() {
 }
 
 #[test]
-fn a_subscriber_to_jetstream_reads_ahead_by_bytes_too() {
+fn a_jetstream_subscriber_bounds_its_read_ahead_in_bytes() {
     /// Bytes that the client has requested, and those in socket buffers.
     const MAX_AHEAD_BYTES: u64 = 64 << 20;
     let server = NatsServer::start(&[]);
@@ -73,7 +73,7 @@ fn a_subscriber_to_jetstream_reads_ahead_by_bytes_too() {
 }
 
 #[test]
-fn a_puller_of_a_group_that_is_too_far_behind_is_cut_off_and_told_so() {
+fn a_slow_group_puller_is_cut_off_and_reports_the_loss() {
     let server = NatsServer::start(&[]);
     let bus = bus(&server.url());
     let mut puller = puller(&bus, DeliveryGuarantee::AtMostOnce);

@@ -11,7 +11,7 @@ use crate::helpers::{KIND, TOPIC, bus, publisher, subscriber};
 use crate::nats_server::NatsServer;
 
 #[test]
-fn who_goes_on_gets_what_comes_behind_and_nothing_twice() {
+fn a_token_resumes_without_gap_or_duplicate() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut first = subscriber(&bus, Wait::Block);
@@ -36,7 +36,7 @@ fn who_goes_on_gets_what_comes_behind_and_nothing_twice() {
 }
 
 #[test]
-fn what_is_overwritten_meanwhile_is_counted_and_a_gap_that_was_not_told_is_told_again() {
+fn a_token_counts_overwritten_messages_and_repeats_unread_gaps() {
     const COUNT: u64 = 100;
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
@@ -63,7 +63,7 @@ fn what_is_overwritten_meanwhile_is_counted_and_a_gap_that_was_not_told_is_told_
 }
 
 #[test]
-fn a_topic_that_is_another_now_is_told_and_begins_anew() {
+fn a_recreated_topic_is_reported_and_read_from_its_beginning() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut first = subscriber(&bus, Wait::Block);
@@ -85,7 +85,7 @@ fn a_topic_that_is_another_now_is_told_and_begins_anew() {
 }
 
 #[test]
-fn what_is_gone_by_its_age_is_counted_before_anything_follows() {
+fn expired_messages_are_counted_before_anything_follows() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     assert!(bus.capabilities().max_age);

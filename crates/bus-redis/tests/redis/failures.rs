@@ -20,7 +20,7 @@ const QUEUE: &str = "tickpath:test:orders";
 const KIND: u8 = 16;
 
 #[test]
-fn a_server_that_comes_back_older_is_a_gap_and_gives_nothing_twice() {
+fn a_server_restored_from_older_data_is_a_gap_without_duplicates() {
     for publishes_first in [false, true] {
         let mut server = RedisServer::start(&[]);
         let bus = bus(&server, "?streams");
@@ -49,7 +49,7 @@ fn a_server_that_comes_back_older_is_a_gap_and_gives_nothing_twice() {
 }
 
 #[test]
-fn what_is_trimmed_past_a_slow_reader_is_counted() {
+fn entries_trimmed_past_a_slow_subscriber_are_counted() {
     const COUNT: u64 = 200;
     for is_ours in [true, false] {
         let server = RedisServer::start(&[]);
@@ -80,7 +80,7 @@ fn what_is_trimmed_past_a_slow_reader_is_counted() {
 }
 
 #[test]
-fn a_reader_that_keeps_up_with_a_trimmed_stream_misses_nothing() {
+fn a_fast_subscriber_of_a_trimmed_stream_misses_nothing() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "?streams");
     let mut subscriber = subscriber(&bus, StartPosition::Now);
@@ -95,7 +95,7 @@ fn a_reader_that_keeps_up_with_a_trimmed_stream_misses_nothing() {
 }
 
 #[test]
-fn nobody_knows_of_a_message_that_a_hung_server_has_and_sent_again_it_comes_once() {
+fn a_message_in_doubt_at_a_hung_server_arrives_once_after_a_resend() {
     for way in ["", "?streams"] {
         let server = RedisServer::start(&[]);
         let bus = bus(&server, way);
@@ -118,7 +118,7 @@ fn nobody_knows_of_a_message_that_a_hung_server_has_and_sent_again_it_comes_once
 }
 
 #[test]
-fn what_is_given_up_and_did_not_arrive_is_told_as_missed() {
+fn a_message_given_up_in_doubt_is_reported_as_missed() {
     let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let bus = bus(&server, "?streams");
     let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now));
@@ -135,7 +135,7 @@ fn what_is_given_up_and_did_not_arrive_is_told_as_missed() {
 }
 
 #[test]
-fn of_a_batch_that_breaks_each_message_is_known_or_unknown_by_its_number() {
+fn a_broken_batch_reports_the_fate_of_each_message() {
     const BATCH: usize = 10;
     let server = RedisServer::start(&[]);
     let direct = bus(&server, "?streams");
@@ -166,7 +166,7 @@ fn of_a_batch_that_breaks_each_message_is_known_or_unknown_by_its_number() {
 }
 
 #[test]
-fn in_a_batch_a_server_takes_what_it_can_and_each_refusal_is_known() {
+fn a_partly_refused_batch_reports_each_refusal() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "?streams");
     let mut publisher = publisher(&bus);
@@ -179,7 +179,7 @@ fn in_a_batch_a_server_takes_what_it_can_and_each_refusal_is_known() {
 }
 
 #[test]
-fn a_master_that_was_demoted_is_told_to_who_publishes_and_takes_nothing() {
+fn a_publisher_is_refused_by_a_demoted_master() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "");
     let mut publisher = publisher(&bus);
@@ -203,7 +203,7 @@ fn a_master_that_was_demoted_is_told_to_who_publishes_and_takes_nothing() {
 }
 
 #[test]
-fn a_master_that_was_demoted_is_told_also_where_it_is_heard_and_no_number_means_two_messages() {
+fn a_demoted_master_with_subscribers_reuses_no_sequence_number() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "");
     let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now));
@@ -233,7 +233,7 @@ fn a_master_that_was_demoted_is_told_also_where_it_is_heard_and_no_number_means_
 }
 
 #[test]
-fn what_is_unknown_and_refused_for_good_when_it_is_sent_again_is_given_up_in_words() {
+fn a_resend_that_is_refused_permanently_explains_the_giving_up() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "?streams");
     let mut publisher = publisher(&bus);
@@ -255,7 +255,7 @@ fn what_is_unknown_and_refused_for_good_when_it_is_sent_again_is_given_up_in_wor
 }
 
 #[test]
-fn a_message_that_is_carried_on_keeps_its_origin_and_takes_no_number() {
+fn a_forwarded_message_keeps_its_id_and_takes_no_number() {
     for way in ["", "?streams"] {
         let server = RedisServer::start(&[]);
         let bus = bus(&server, way);
@@ -288,7 +288,7 @@ fn a_message_that_is_carried_on_keeps_its_origin_and_takes_no_number() {
 }
 
 #[test]
-fn an_order_that_was_sent_twice_has_one_origin() {
+fn a_message_pushed_twice_has_one_message_id() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "");
     let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
@@ -307,7 +307,7 @@ fn an_order_that_was_sent_twice_has_one_origin() {
 }
 
 #[test]
-fn one_client_too_many_is_waited_for_and_a_right_that_lacks_is_told() {
+fn too_many_clients_are_waited_out_and_a_missing_right_is_reported() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "?streams");
     let mut subscriber = subscriber(&bus, StartPosition::Now);
@@ -342,7 +342,7 @@ fn one_client_too_many_is_waited_for_and_a_right_that_lacks_is_told() {
 }
 
 #[test]
-fn a_server_that_lets_in_and_then_refuses_is_not_stormed() {
+fn a_server_that_refuses_after_accepting_is_not_flooded() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "?streams");
     let mut subscriber = subscriber(&bus, StartPosition::Now);
@@ -367,7 +367,7 @@ fn a_server_that_lets_in_and_then_refuses_is_not_stormed() {
 }
 
 #[test]
-fn the_first_master_of_several_servers_is_taken() {
+fn the_first_master_of_several_servers_is_used() {
     let (replica, master) = (RedisServer::start(&[]), RedisServer::start(&[]));
     replica.run_command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
     let url = format!("redis://127.0.0.1:{},127.0.0.1:{},127.0.0.1:{}", free_port(), replica.port(), master.port());
@@ -387,7 +387,7 @@ fn the_first_master_of_several_servers_is_taken() {
 }
 
 #[test]
-fn of_several_servers_one_that_may_come_back_is_waited_for() {
+fn a_subscriber_waits_for_one_of_several_servers_to_return() {
     let (mut first, second) = (RedisServer::start(&[]), RedisServer::start(&["--requirepass", "s@cret"]));
     let bus = RedisBus::connect(&format!("redis://127.0.0.1:{},127.0.0.1:{}", first.port(), second.port())).unwrap();
     let mut subscriber = subscriber(&bus, StartPosition::Now);
@@ -404,7 +404,7 @@ fn of_several_servers_one_that_may_come_back_is_waited_for() {
 }
 
 #[test]
-fn sentinels_say_who_is_the_master_and_who_is_it_next() {
+fn sentinels_name_the_master_before_and_after_a_failover() {
     let mut master = RedisServer::start(&[]);
     let replica = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
     replica.run_command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();

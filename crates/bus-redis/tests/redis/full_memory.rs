@@ -8,7 +8,7 @@ use crate::queues::{KIND, QUEUE, RedisQueueFixture, push};
 use crate::redis_server::RedisServer;
 
 #[test]
-fn a_full_server_is_told_to_who_pushes_and_emptied_by_who_pulls() {
+fn a_full_server_refuses_pushers_and_is_emptied_by_pullers() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut early) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..20);
@@ -41,7 +41,7 @@ fn a_full_server_is_told_to_who_pushes_and_emptied_by_who_pulls() {
 }
 
 #[test]
-fn what_pullers_hold_survives_a_lost_connection_to_a_full_server() {
+fn pullers_keep_their_messages_over_a_reconnect_to_a_full_server() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..6);
@@ -59,7 +59,7 @@ fn what_pullers_hold_survives_a_lost_connection_to_a_full_server() {
 }
 
 #[test]
-fn what_came_while_sleeping_goes_back_to_a_full_server() {
+fn a_message_received_in_a_sleep_returns_to_a_full_server() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut first) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..1);
@@ -73,7 +73,7 @@ fn what_came_while_sleeping_goes_back_to_a_full_server() {
 }
 
 #[test]
-fn what_another_program_pushed_stays_on_a_full_server() {
+fn foreign_messages_stay_on_a_full_server() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.delivery == DeliveryGuarantee::AtMostOnce) {
         let mut puller = bench.puller(Wait::Block);
         bench.push_foreign("theirs");

@@ -153,7 +153,7 @@ fn an_answer_without_an_end_is_an_error_that_names_the_bound() {
 }
 
 #[test]
-fn a_value_that_is_longer_than_any_message_is_said_so() {
+fn a_value_longer_than_any_message_is_reported() {
     let hostile = HostileRedis::start("PING", TOO_LONG_VALUE);
     let sentence = RedisBus::connect(&hostile.url("")).expect_err("no server answers so").to_string();
     assert!(sentence.contains(&hostile.address) && sentence.contains("up to 64 MiB"), "{sentence}");
@@ -161,7 +161,7 @@ fn a_value_that_is_longer_than_any_message_is_said_so() {
 }
 
 #[test]
-fn what_a_server_tells_of_itself_and_of_others_is_bounded() {
+fn answers_about_a_server_and_its_peers_are_bounded() {
     let queue = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     for (victim, options) in [
         ("INFO", ""),
@@ -183,7 +183,7 @@ fn what_a_server_tells_of_itself_and_of_others_is_bounded() {
 }
 
 #[test]
-fn a_server_that_says_too_much_of_itself_has_settings_that_say_so() {
+fn an_oversized_answer_is_reported_in_the_settings() {
     let hostile = HostileRedis::start("INFO", NESTED);
     let about = RedisBus::connect(&hostile.url("")).unwrap_or_else(|e| panic!("{e}")).server_description();
     let told = about.setting("connected_clients").expect_err("it has not told");
@@ -192,7 +192,7 @@ fn a_server_that_says_too_much_of_itself_has_settings_that_say_so() {
 }
 
 #[test]
-fn a_subscriber_is_told_of_a_message_without_an_end_and_comes_back() {
+fn a_subscriber_reports_an_endless_message_and_reconnects() {
     let hostile = HostileRedis::start("SUBSCRIBE", NESTED);
     let bus = RedisBus::connect(&hostile.url("")).unwrap_or_else(|e| panic!("{e}"));
     let mut subscriber = bus.subscriber(TOPIC, StartPosition::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
@@ -209,7 +209,7 @@ fn a_subscriber_is_told_of_a_message_without_an_end_and_comes_back() {
 }
 
 #[test]
-fn a_publisher_leaves_a_server_that_sends_what_nobody_asked_for() {
+fn a_publisher_disconnects_from_a_server_that_sends_unasked() {
     let hostile = HostileRedis::start("PUBLISH", (b":1\r\n:1\r\n", b":1\r\n"));
     let bus = RedisBus::connect(&hostile.url("")).unwrap_or_else(|e| panic!("{e}"));
     let opened = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite));

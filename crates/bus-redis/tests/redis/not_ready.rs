@@ -23,7 +23,7 @@ const LOADS_SLOWLY: [&str; 6] =
 const FILL: &str = "for n = 1, 6000 do redis.call('SET', 'filler:' .. n, string.rep('x', 200)) end return 0";
 
 #[test]
-fn a_server_that_loads_is_waited_for_by_who_connects_opens_or_asks() {
+fn connects_opens_and_requests_wait_for_a_loading_server() {
     let mut loading = LoadingServer::new();
     let url = loading.server.url();
     loading.run_while_loading("connect", || drop(bus(&url, "")));
@@ -43,7 +43,7 @@ fn a_server_that_loads_is_waited_for_by_who_connects_opens_or_asks() {
 }
 
 #[test]
-fn a_server_that_loads_is_waited_for_by_who_sends() {
+fn senders_wait_for_a_loading_server() {
     let mut loading = LoadingServer::new();
     let url = loading.server.url();
     for way in ["", "?streams"] {
@@ -62,7 +62,7 @@ fn a_server_that_loads_is_waited_for_by_who_sends() {
 }
 
 #[test]
-fn a_server_that_loads_is_waited_for_by_who_receives() {
+fn receivers_wait_for_a_loading_server() {
     let mut loading = LoadingServer::new();
     let bus = bus(&loading.server.url(), "?streams");
     publisher(&bus).publish(1, KIND, b"before").unwrap();
@@ -94,7 +94,7 @@ fn a_server_that_loads_is_waited_for_by_who_receives() {
 }
 
 #[test]
-fn a_server_that_loads_for_too_long_is_said_so() {
+fn a_server_that_loads_for_too_long_is_reported() {
     let mut loading = LoadingServer::new();
     let (url, streams) = (loading.server.url(), bus(&loading.server.url(), "?streams"));
     let mut publisher = publisher(&streams);
@@ -112,7 +112,7 @@ fn a_server_that_loads_for_too_long_is_said_so() {
 }
 
 #[test]
-fn a_server_that_loads_publishes_all_the_same() {
+fn a_loading_server_publishes() {
     let mut loading = LoadingServer::new();
     let bus = bus(&loading.server.url(), "");
     let mut publisher = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).unwrap_or_else(|e| panic!("{e}"));
@@ -124,7 +124,7 @@ fn a_server_that_loads_publishes_all_the_same() {
 }
 
 #[test]
-fn a_replica_that_waits_for_its_master_is_waited_for_by_who_receives() {
+fn receivers_wait_for_a_replica_without_its_master() {
     let server = RedisServer::start(&["--replica-serve-stale-data", "no"]);
     let bus = bus(&server.url(), "?streams");
     let mut publisher = publisher(&bus);
@@ -145,7 +145,7 @@ fn a_replica_that_waits_for_its_master_is_waited_for_by_who_receives() {
 }
 
 #[test]
-fn a_server_that_is_busy_with_a_script_is_waited_for() {
+fn clients_wait_for_a_server_busy_with_a_script() {
     let server = RedisServer::start(&["--lua-time-limit", "50"]);
     let bus = bus(&server.url(), "?streams");
     let mut publisher = publisher(&bus);
@@ -176,7 +176,7 @@ fn a_server_that_is_busy_with_a_script_is_waited_for() {
 }
 
 #[test]
-fn a_server_that_cannot_write_its_disk_is_read_and_tells_who_writes() {
+fn a_server_with_a_failed_disk_is_read_and_refuses_writes() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server.url(), "?streams");
     publisher(&bus).publish(1, KIND, b"before").unwrap();

@@ -14,7 +14,7 @@ pub const QUEUE: &str = "tickpath:test:orders";
 pub const KIND: u8 = 16;
 
 #[test]
-fn what_is_held_survives_a_lost_connection_and_what_is_acknowledged_never_comes_again() {
+fn a_puller_keeps_its_unacknowledged_messages_over_a_reconnect() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..10);
@@ -35,7 +35,7 @@ fn what_is_held_survives_a_lost_connection_and_what_is_acknowledged_never_comes_
 }
 
 #[test]
-fn what_came_while_sleeping_and_was_not_pulled_goes_back() {
+fn a_message_received_in_a_sleep_and_not_pulled_is_returned() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut first) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..1);
@@ -48,7 +48,7 @@ fn what_came_while_sleeping_and_was_not_pulled_goes_back() {
 }
 
 #[test]
-fn a_queue_that_is_lost_or_removed_is_made_anew() {
+fn a_lost_or_removed_queue_is_recreated() {
     for mut bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..3);
@@ -93,7 +93,7 @@ fn removal_leaves_no_key() {
 }
 
 #[test]
-fn a_list_that_is_empty_and_has_no_pullers_leaves_no_key() {
+fn an_empty_list_without_pullers_leaves_no_key() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.way.is_empty()) {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..20);
@@ -105,7 +105,7 @@ fn a_list_that_is_empty_and_has_no_pullers_leaves_no_key() {
 }
 
 #[test]
-fn what_another_program_pushes_is_refused_and_stays() {
+fn foreign_messages_are_refused_and_stay() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 7..9);
@@ -144,7 +144,7 @@ fn what_another_program_pushes_is_refused_and_stays() {
 }
 
 #[test]
-fn what_another_program_pushes_is_taken_by_name() {
+fn foreign_messages_are_pulled_under_a_configured_kind() {
     for bench in RedisQueueFixture::all() {
         bench.push_foreign("hello");
         let config = QueueConfig { foreign: Some(128), ..bench.config() };
@@ -165,7 +165,7 @@ fn what_another_program_pushes_is_taken_by_name() {
 }
 
 #[test]
-fn a_call_takes_no_more_bytes_than_it_says() {
+fn a_pull_takes_a_bounded_number_of_bytes() {
     const MESSAGES: u64 = 20;
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
@@ -186,7 +186,7 @@ fn a_call_takes_no_more_bytes_than_it_says() {
 }
 
 #[test]
-fn what_was_given_to_others_is_not_acknowledged() {
+fn messages_given_to_other_pullers_are_not_acknowledged() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
         push(&mut *pusher, 0..3);
@@ -203,7 +203,7 @@ fn what_was_given_to_others_is_not_acknowledged() {
 }
 
 #[test]
-fn a_sign_of_life_that_broke_is_told_over_a_new_connection() {
+fn a_broken_heartbeat_is_reported_over_a_new_connection() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.hasty_puller());
     push(&mut *pusher, 0..3);
@@ -217,7 +217,7 @@ fn a_sign_of_life_that_broke_is_told_over_a_new_connection() {
 }
 
 #[test]
-fn who_was_silent_for_too_long_takes_nothing_from_others_when_it_is_dropped() {
+fn a_dropped_puller_returns_nothing_that_others_claimed() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
         push(&mut *pusher, 0..3);
@@ -231,7 +231,7 @@ fn who_was_silent_for_too_long_takes_nothing_from_others_when_it_is_dropped() {
 }
 
 #[test]
-fn an_acknowledgement_gets_through_where_another_program_has_pushed_meanwhile() {
+fn an_acknowledgement_succeeds_beside_foreign_messages() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..2);
@@ -245,7 +245,7 @@ fn an_acknowledgement_gets_through_where_another_program_has_pushed_meanwhile() 
 }
 
 #[test]
-fn what_another_program_pushed_to_a_list_is_looked_at_and_not_taken() {
+fn a_foreign_message_in_a_list_is_inspected_and_not_taken() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.way.is_empty()) {
         let mut puller = bench.puller(Wait::Yield);
         bench.push_foreign("theirs");
@@ -269,7 +269,7 @@ fn what_another_program_pushed_to_a_list_is_looked_at_and_not_taken() {
 }
 
 #[test]
-fn what_lies_behind_another_programs_message_goes_back_as_it_was() {
+fn messages_behind_a_foreign_one_return_unchanged() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut fallen) = (bench.pusher(), bench.puller(Wait::Yield));
     push(&mut *pusher, 0..2);
@@ -289,7 +289,7 @@ fn what_lies_behind_another_programs_message_goes_back_as_it_was() {
 }
 
 #[test]
-fn a_server_may_forget_scripts_and_need_not_keep_them() {
+fn pullers_work_on_a_server_that_forgets_or_refuses_scripts() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
     for (stamp, command) in [
@@ -310,7 +310,7 @@ fn a_server_may_forget_scripts_and_need_not_keep_them() {
 }
 
 #[test]
-fn what_another_program_pushed_goes_back_from_a_sleeper_that_falls() {
+fn a_killed_sleeper_returns_a_foreign_message() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
     push(&mut *pusher, 0..1);
@@ -328,7 +328,7 @@ fn what_another_program_pushed_goes_back_from_a_sleeper_that_falls() {
 }
 
 #[test]
-fn all_keys_of_a_queue_lie_in_one_slot_of_a_cluster() {
+fn all_keys_of_a_queue_share_a_cluster_slot() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
     push(&mut *pusher, 0..3);
@@ -344,7 +344,7 @@ fn all_keys_of_a_queue_lie_in_one_slot_of_a_cluster() {
 }
 
 #[test]
-fn a_replica_is_waited_for_by_who_pulls_and_told_to_who_pushes() {
+fn pullers_wait_for_a_replica_and_pushers_get_an_error() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         bench.server.run_command(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
@@ -362,7 +362,7 @@ fn a_replica_is_waited_for_by_who_pulls_and_told_to_who_pushes() {
 }
 
 #[test]
-fn what_is_no_queue_is_left_alone() {
+fn a_key_that_is_no_queue_is_left_alone() {
     for bench in RedisQueueFixture::all() {
         let mut client = bench.server.client();
         redis::cmd("SET").arg(QUEUE).arg("mine").exec(&mut client).unwrap();

@@ -11,7 +11,7 @@ use tickpath_clock::Wait;
 use crate::queues::{KIND, QUEUE, RedisQueueFixture, check_empty, next_error, push};
 
 #[test]
-fn a_message_that_is_given_back_comes_again_and_the_others_do_not() {
+fn only_the_returned_message_is_redelivered() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..4);
@@ -35,7 +35,7 @@ fn a_message_that_is_given_back_comes_again_and_the_others_do_not() {
 }
 
 #[test]
-fn a_sleeper_gets_what_another_gives_back() {
+fn a_sleeping_puller_gets_a_message_that_another_returns() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut puller, mut sleeper) = (bench.puller(Wait::Yield), bench.puller(Wait::Block));
         push(&mut *bench.pusher(), 0..1);
@@ -58,7 +58,7 @@ fn a_sleeper_gets_what_another_gives_back() {
 }
 
 #[test]
-fn all_can_be_given_back_in_any_order() {
+fn messages_can_be_returned_in_any_order() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..5);
@@ -76,7 +76,7 @@ fn all_can_be_given_back_in_any_order() {
 }
 
 #[test]
-fn what_is_nobodys_to_give_is_not_taken_back() {
+fn an_unknown_tag_is_not_returned() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..2);
@@ -98,7 +98,7 @@ fn what_is_nobodys_to_give_is_not_taken_back() {
 }
 
 #[test]
-fn what_others_have_by_now_is_not_taken_back_and_stays_theirs() {
+fn a_message_claimed_by_another_puller_is_not_returned() {
     for bench in RedisQueueFixture::at_least_once() {
         let hasty = QueueConfig { silence_ns: 200_000_000, ..bench.config() };
         let (mut pusher, mut silent) = (bench.pusher(), bench.puller_with(&hasty, Wait::Yield));
@@ -115,7 +115,7 @@ fn what_others_have_by_now_is_not_taken_back_and_stays_theirs() {
 }
 
 #[test]
-fn a_message_is_given_back_over_a_new_connection() {
+fn a_message_is_returned_over_a_new_connection() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..3);
@@ -131,7 +131,7 @@ fn a_message_is_given_back_over_a_new_connection() {
 }
 
 #[test]
-fn a_message_that_was_delivered_too_often_goes_to_the_dead_letters_once_and_whole() {
+fn an_over_delivered_message_moves_whole_to_the_dead_letters_once() {
     let bench = RedisQueueFixture::streams();
     let limited = config(&bench, 3);
     let mut pusher = bench.pusher();
@@ -169,7 +169,7 @@ fn a_message_that_was_delivered_too_often_goes_to_the_dead_letters_once_and_whol
 }
 
 #[test]
-fn what_has_become_a_dead_letter_is_not_acknowledged() {
+fn a_dead_letter_is_not_acknowledged() {
     let bench = RedisQueueFixture::streams();
     let once = QueueConfig { silence_ns: 200_000_000, ..config(&bench, 1) };
     let (mut silent, mut other) = (bench.puller_with(&once, Wait::Yield), bench.puller_with(&once, Wait::Block));
@@ -186,7 +186,7 @@ fn what_has_become_a_dead_letter_is_not_acknowledged() {
 }
 
 #[test]
-fn a_full_server_moves_dead_letters_too() {
+fn a_full_server_moves_dead_letters() {
     let bench = RedisQueueFixture::streams();
     let mut puller = bench.puller_with(&config(&bench, 1), Wait::Yield);
     push(&mut *bench.pusher(), 0..1);
@@ -198,7 +198,7 @@ fn a_full_server_moves_dead_letters_too() {
 }
 
 #[test]
-fn what_was_never_handed_over_is_no_dead_letter() {
+fn a_message_never_handed_over_is_no_dead_letter() {
     let bench = RedisQueueFixture::streams();
     let once = config(&bench, 1);
     let mut sleeper = bench.puller_with(&once, Wait::Block);
@@ -213,7 +213,7 @@ fn what_was_never_handed_over_is_no_dead_letter() {
 }
 
 #[test]
-fn what_another_program_pushed_and_nobody_takes_is_no_dead_letter() {
+fn a_refused_foreign_message_is_no_dead_letter() {
     let bench = RedisQueueFixture::streams();
     let once = QueueConfig { silence_ns: 20_000_000, ..config(&bench, 1) };
     let mut puller = bench.puller_with(&once, Wait::Block);
@@ -226,7 +226,7 @@ fn what_another_program_pushed_and_nobody_takes_is_no_dead_letter() {
 }
 
 #[test]
-fn a_queue_of_dead_letters_that_is_none_is_told_and_loses_nothing() {
+fn a_dead_letter_key_of_another_type_is_reported_without_loss() {
     let bench = RedisQueueFixture::streams();
     let once = config(&bench, 1);
     let mut puller = bench.puller_with(&once, Wait::Yield);
@@ -246,7 +246,7 @@ fn a_queue_of_dead_letters_that_is_none_is_told_and_loses_nothing() {
 }
 
 #[test]
-fn lists_count_no_deliveries_and_say_so() {
+fn lists_refuse_a_delivery_limit() {
     for bench in RedisQueueFixture::all() {
         let limited = config(&bench, 3);
         let opened = bench.bus.puller(QUEUE, &limited, Wait::Block).map(drop);
