@@ -171,7 +171,7 @@ fn an_acknowledgement_to_a_silent_server_is_in_doubt() {
 }
 
 #[test]
-fn a_restarted_server_redelivers_only_marked_messages() {
+fn a_deleted_consumer_redelivers_unless_acknowledging_succeeds() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);

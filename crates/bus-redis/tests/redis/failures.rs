@@ -203,7 +203,7 @@ fn a_publisher_is_refused_by_a_demoted_master() {
 }
 
 #[test]
-fn a_demoted_master_with_subscribers_reuses_no_sequence_number() {
+fn a_demotion_noticed_late_reuses_no_sequence_number() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "");
     let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now));

@@ -310,7 +310,7 @@ fn pullers_work_on_a_server_that_forgets_or_refuses_scripts() {
 }
 
 #[test]
-fn a_killed_sleeper_returns_a_foreign_message() {
+fn a_dropped_puller_returns_a_foreign_message_to_the_queue() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
     push(&mut *pusher, 0..1);
