@@ -76,14 +76,15 @@ impl Cluster {
     /// Connects, and waits for an answer.
     pub fn open(server: KafkaEndpoint) -> Result<Self, ConnectError> {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(e.into()))?;
-        let said = |error: KafkaServerError| server.error(&error);
+        let to_connect_error = |error: KafkaServerError| server.error(&error);
         if let Some(Err(sentence)) = server.tls.as_ref().map(handshake::read_tls_files) {
-            return Err(said(KafkaServerError::Tls(sentence)));
+            return Err(to_connect_error(KafkaServerError::Tls(sentence)));
         }
         let lookup: BaseConsumer<OutageReasons> =
-            or_connect_error(server.config(&[]).create_with_context(OutageReasons::default()), said)?;
-        ping(&lookup).map_err(|error| said(with_tls_reason(&server, error)))?;
-        let admin = or_connect_error(server.config(&[]).create_with_context(OutageReasons::default()), said)?;
+            or_connect_error(server.config(&[]).create_with_context(OutageReasons::default()), to_connect_error)?;
+        ping(&lookup).map_err(|error| to_connect_error(with_tls_reason(&server, error)))?;
+        let admin =
+            or_connect_error(server.config(&[]).create_with_context(OutageReasons::default()), to_connect_error)?;
         Ok(Self { clock, lookup, admin, group_offsets: Mutex::new(None), server })
     }
 
@@ -214,8 +215,8 @@ impl Cluster {
             match single_result(self.run_admin(self.admin.delete_groups(&[group], &options()))) {
                 Ok(()) | Err(KafkaError::AdminOp(Code::GroupIdNotFound)) => return Ok(()),
                 Err(KafkaError::AdminOp(Code::NonEmptyGroup)) => {
-                    let places = self.committed_offsets(group, partitions)?;
-                    if places.elements().iter().all(|place| place.offset() == Offset::Invalid) {
+                    let offsets = self.committed_offsets(group, partitions)?;
+                    if offsets.elements().iter().all(|entry| entry.offset() == Offset::Invalid) {
                         return Ok(());
                     }
                     pause(&deadline).map_err(|_| KafkaServerError::QueueInUse)?;
@@ -238,10 +239,10 @@ impl Cluster {
             }
         };
         let mut waiting = 0;
-        for place in self.committed_offsets(queue, partitions)?.elements() {
-            let marks = self.watermarks(self.lookup.client(), queue, place.partition());
+        for entry in self.committed_offsets(queue, partitions)?.elements() {
+            let marks = self.watermarks(self.lookup.client(), queue, entry.partition());
             let (low, high) = marks.map_err(|e| self.explain(&e))?;
-            let done = match place.offset() {
+            let done = match entry.offset() {
                 Offset::Offset(offset) if offset <= high => offset.max(low),
                 // No puller has pulled from the partition, or none since it was cut short.
                 _ => low,
@@ -262,8 +263,8 @@ impl Cluster {
     }
 
     /// Asks the server to delete messages below these offsets. It only frees disk, so that a failure is ignored.
-    pub fn delete_records(&self, places: &TopicPartitionList) {
-        let _freed = self.run_admin(self.admin.delete_records(places, &options()));
+    pub fn delete_records(&self, offsets: &TopicPartitionList) {
+        let _freed = self.run_admin(self.admin.delete_records(offsets, &options()));
     }
 
     fn create(&self, topic: &str, partitions: i32, retention: TopicRetention) -> ServerResult {
@@ -360,12 +361,12 @@ impl Cluster {
         };
         let mut all = TopicPartitionList::new();
         all.add_partition_range(group, 0, partitions - 1);
-        let places = self.retry_until_ready(|left| consumer.committed_offsets(all.clone(), left));
+        let offsets = self.retry_until_ready(|left| consumer.committed_offsets(all.clone(), left));
         drain_events(&consumer);
-        match places {
-            Ok(places) => {
+        match offsets {
+            Ok(offsets) => {
                 *counter = Some(GroupOffsets { group: group.to_owned(), consumer });
-                Ok(places)
+                Ok(offsets)
             }
             Err(error) => Err(consumer.context().explain(&error)),
         }
@@ -451,9 +452,9 @@ fn with_tls_reason(server: &KafkaEndpoint, error: KafkaServerError) -> KafkaServ
 
 fn or_connect_error<T>(
     client: KafkaResult<T>,
-    said: impl Fn(KafkaServerError) -> ConnectError,
+    to_connect_error: impl Fn(KafkaServerError) -> ConnectError,
 ) -> Result<T, ConnectError> {
-    client.map_err(|e| said((&e).into()))
+    client.map_err(|e| to_connect_error((&e).into()))
 }
 
 fn options() -> AdminOptions {

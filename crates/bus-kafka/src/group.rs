@@ -130,9 +130,9 @@ impl GroupMember {
         }
         let sure = self.cluster.deadline_after(TOPIC_CHECK_VALIDITY);
         let found = consumer.committed_offsets(self.partition_list(partitions), deadline.remaining())?;
-        for place in found.elements() {
-            place.error()?;
-            if place.offset() == Offset::Invalid {
+        for committed in found.elements() {
+            committed.error()?;
+            if committed.offset() == Offset::Invalid {
                 self.state().clear_topic();
                 return Ok(false);
             }
@@ -146,9 +146,9 @@ impl GroupMember {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    pub fn note_committed(&self, places: &[OffsetCommit]) {
+    pub fn note_committed(&self, offsets: &[OffsetCommit]) {
         self.reasons.clear();
-        self.state().note_committed(places);
+        self.state().note_committed(offsets);
     }
 
     /// Takes in the overdue answer; `is_done` if it was a success.
@@ -170,12 +170,12 @@ impl GroupMember {
     }
 
     /// Converts offsets and notes to the client library's list.
-    pub fn offset_list(&self, places: &[OffsetCommit]) -> TopicPartitionList {
+    pub fn offset_list(&self, offsets: &[OffsetCommit]) -> TopicPartitionList {
         let mut list = TopicPartitionList::new();
-        for place in places {
-            let mut entry = list.add_partition(&self.topic, place.partition);
-            entry.set_offset(Offset::Offset(place.offset)).expect("offsets are not negative");
-            entry.set_metadata(&place.note);
+        for committed in offsets {
+            let mut entry = list.add_partition(&self.topic, committed.partition);
+            entry.set_offset(Offset::Offset(committed.offset)).expect("offsets are not negative");
+            entry.set_metadata(&committed.note);
         }
         list
     }
@@ -234,14 +234,14 @@ impl GroupMember {
     /// Gives partitions away, with notes for their next pullers, which mark more messages without them.
     fn on_revoked(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
         let partitions: Vec<i32> = partitions.elements().iter().map(|entry| entry.partition()).collect();
-        let is_ours = self.delivery == DeliveryGuarantee::AtLeastOnce
+        let may_commit = self.delivery == DeliveryGuarantee::AtLeastOnce
             && !consumer.assignment_lost()
             && self.reasons.outage().is_none()
             && (self.is_leaving() || matches!(self.is_same_topic(consumer, &self.cluster.deadline()), Ok(true)));
-        let places = self.state().revoke(&partitions);
-        if is_ours && !places.is_empty() {
+        let offsets = self.state().revoke(&partitions);
+        if may_commit && !offsets.is_empty() {
             // The commit is sent before the partitions are given up, over the same connection.
-            let _sent = consumer.commit(&self.offset_list(&places), CommitMode::Async);
+            let _sent = consumer.commit(&self.offset_list(&offsets), CommitMode::Async);
         }
     }
 

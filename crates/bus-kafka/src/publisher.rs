@@ -22,18 +22,18 @@ pub(crate) struct KafkaPublisher {
 }
 
 impl KafkaPublisher {
-    pub fn of_topic(cluster: Arc<Cluster>, there: String) -> Result<Self, ConnectError> {
-        Self::open(cluster, there, 1, true)
+    pub fn of_topic(cluster: Arc<Cluster>, topic: String) -> Result<Self, ConnectError> {
+        Self::open(cluster, topic, 1, true)
     }
 
-    pub fn of_queue(cluster: Arc<Cluster>, there: String, partitions: i32) -> Result<Self, ConnectError> {
-        Self::open(cluster, there, partitions, false)
+    pub fn of_queue(cluster: Arc<Cluster>, topic: String, partitions: i32) -> Result<Self, ConnectError> {
+        Self::open(cluster, topic, partitions, false)
     }
 
-    fn open(cluster: Arc<Cluster>, there: String, partitions: i32, is_topic: bool) -> Result<Self, ConnectError> {
+    fn open(cluster: Arc<Cluster>, topic: String, partitions: i32, is_topic: bool) -> Result<Self, ConnectError> {
         let numbering = Numbering::new(cluster.clock());
-        let line = TopicProducer::open(cluster.clone(), there, partitions).map_err(|e| cluster.error(&e))?;
-        Ok(Self { producer: line, numbering, is_topic, unknown: Vec::new(), is_overtaken: false })
+        let producer = TopicProducer::open(cluster.clone(), topic, partitions).map_err(|e| cluster.error(&e))?;
+        Ok(Self { producer, numbering, is_topic, unknown: Vec::new(), is_overtaken: false })
     }
 
     /// Sends new messages, under the next sequence numbers.

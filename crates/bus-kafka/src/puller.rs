@@ -136,12 +136,12 @@ impl KafkaPuller {
     /// Starts a lookout for the end of an outage, which the client library does not report.
     fn start_outage_probe(&mut self) {
         match &self.outage_probe {
-            Some(lookout) if lookout.is_finished() => self.outage_probe = None,
+            Some(probe) if probe.is_finished() => self.outage_probe = None,
             Some(_) => {}
             None if self.group().reasons.is_outage() => {
                 let (cluster, consumer, topic) = (&self.cluster, &self.consumer, &self.topic);
-                let lookout = OutageProbe::start(cluster, consumer, topic, |group| &group.reasons, &Arc::default());
-                self.outage_probe = Some(lookout);
+                let probe = OutageProbe::start(cluster, consumer, topic, |group| &group.reasons, &Arc::default());
+                self.outage_probe = Some(probe);
             }
             None => {}
         }
@@ -168,7 +168,7 @@ impl KafkaPuller {
     /// Commits offsets, and waits for the answer until the deadline; commits nothing if they belong to another topic.
     fn commit(
         &mut self,
-        places: &[OffsetCommit],
+        offsets: &[OffsetCommit],
         deadline: &CallDeadline,
     ) -> Result<OffsetCommitOutcome, ReceiveError> {
         if !self.await_overdue(deadline.remaining()) {
@@ -179,17 +179,17 @@ impl KafkaPuller {
             Ok(false) => return Err(self.rejoin()),
             Err(error) => return self.classify_refusal(&error),
         }
-        self.committer.send(places.to_vec());
+        self.committer.send(offsets.to_vec());
         let Some(answer) = self.committer.wait_for_answer(deadline.remaining()) else {
-            self.group().state().note_overdue(places);
+            self.group().state().note_overdue(offsets);
             return Ok(OffsetCommitOutcome::Retry(self.no_answer_error()));
         };
         let Err(error) = answer else {
-            self.group().note_committed(places);
+            self.group().note_committed(offsets);
             return Ok(OffsetCommitOutcome::Done);
         };
         if classify(&error) == Some(ErrorMeaning::InDoubt) {
-            self.group().state().note_unanswered(places);
+            self.group().state().note_unanswered(offsets);
         }
         self.classify_refusal(&error)
     }
@@ -246,13 +246,13 @@ impl KafkaPuller {
 
     /// Commits what must be committed before the next records are handed over; returns whether that is done.
     fn is_ready(&mut self, limit: usize) -> Result<bool, ReceiveError> {
-        let places = self.group().state().offsets_before(limit, self.delivery);
-        if places.is_empty() || self.committer.is_busy() {
-            return Ok(places.is_empty());
+        let offsets = self.group().state().offsets_before(limit, self.delivery);
+        if offsets.is_empty() || self.committer.is_busy() {
+            return Ok(offsets.is_empty());
         }
         let deadline =
             if self.is_blocked { self.cluster.deadline_after(RETRY_TIMEOUT) } else { self.commit_deadline() };
-        Ok(matches!(self.commit(&places, &deadline)?, OffsetCommitOutcome::Done))
+        Ok(matches!(self.commit(&offsets, &deadline)?, OffsetCommitOutcome::Done))
     }
 
     /// Deletes done messages from the server, up to its own committed offsets. The puller's offsets may belong to a
@@ -260,15 +260,15 @@ impl KafkaPuller {
     fn delete_done(&self, least: u64) {
         let Some(partitions) = self.group().deletable(least) else { return };
         let Ok(kept) = self.consumer.committed_offsets(partitions, self.cluster.deadline().remaining()) else { return };
-        let mut places = TopicPartitionList::new();
-        for place in kept.elements() {
-            let is_known = place.error().is_ok() && matches!(place.offset(), Offset::Offset(_));
-            if is_known && places.add_partition_offset(&self.topic, place.partition(), place.offset()).is_err() {
+        let mut offsets = TopicPartitionList::new();
+        for entry in kept.elements() {
+            let is_known = entry.error().is_ok() && matches!(entry.offset(), Offset::Offset(_));
+            if is_known && offsets.add_partition_offset(&self.topic, entry.partition(), entry.offset()).is_err() {
                 return;
             }
         }
-        if places.count() > 0 {
-            self.cluster.delete_records(&places);
+        if offsets.count() > 0 {
+            self.cluster.delete_records(&offsets);
         }
     }
 
@@ -300,9 +300,9 @@ impl KafkaPuller {
     }
 
     /// Commits all messages handed over, and retries until the deadline.
-    fn commit_done(&mut self, places: &[OffsetCommit], deadline: &CallDeadline) -> Result<(), ReceiveError> {
+    fn commit_done(&mut self, offsets: &[OffsetCommit], deadline: &CallDeadline) -> Result<(), ReceiveError> {
         loop {
-            let told = match self.commit(places, deadline)? {
+            let outcome = match self.commit(offsets, deadline)? {
                 OffsetCommitOutcome::Done => return Ok(()),
                 OffsetCommitOutcome::Retry(error) if deadline.is_expired() => {
                     let fate = match self.group().state().in_doubt() {
@@ -330,7 +330,7 @@ impl KafkaPuller {
                     )
                 }
             };
-            return Err(ReceiveError::NotAcknowledged(format!("{}{told}", self.cluster.server().name())));
+            return Err(ReceiveError::NotAcknowledged(format!("{}{outcome}", self.cluster.server().name())));
         }
     }
 }
@@ -352,7 +352,7 @@ fn create_member(
     let consumer = Arc::new(created.map_err(|e| cluster.error(&(&e).into()))?);
     let member = consumer.clone();
     let committer =
-        Committer::start(move |places| member.commit(&member.context().offset_list(places), CommitMode::Sync));
+        Committer::start(move |offsets| member.commit(&member.context().offset_list(offsets), CommitMode::Sync));
     Ok((committer.map_err(|e| ConnectError::Other(e.into()))?, consumer))
 }
 
@@ -415,9 +415,9 @@ impl Puller for KafkaPuller {
         }
         let deadline = self.commit_deadline();
         self.await_overdue(deadline.remaining());
-        let places = self.group().state().offsets_done();
-        if !places.is_empty() {
-            self.commit_done(&places, &deadline)?;
+        let offsets = self.group().state().offsets_done();
+        if !offsets.is_empty() {
+            self.commit_done(&offsets, &deadline)?;
             self.delete_done(DELETE_AFTER);
         }
         let mut state = self.group().state();

@@ -21,8 +21,8 @@ pub(crate) enum FeedReport {
 }
 
 impl From<FeedReport> for ReceiveError {
-    fn from(news: FeedReport) -> Self {
-        match news {
+    fn from(report: FeedReport) -> Self {
+        match report {
             FeedReport::PermanentError(sentence) => Self::Other(sentence.into()),
             FeedReport::MessagesLost(sentence) => Self::MessagesLost(sentence),
             FeedReport::NotAcknowledged(sentence) => Self::NotAcknowledged(sentence),
@@ -63,8 +63,8 @@ impl<T> ArrivalSender<T> {
         self.mailbox.push(Ok(arrival));
     }
 
-    pub fn report(&mut self, news: FeedReport) {
-        self.put_report(Err(news));
+    pub fn report(&mut self, report: FeedReport) {
+        self.put_report(Err(report));
     }
 
     /// Reports a loss, unless an unread loss lies behind all messages and covers this one, too.
@@ -94,11 +94,11 @@ impl<T> ArrivalSender<T> {
         behind.is_some_and(|behind| self.mailbox.len() > behind)
     }
 
-    fn put_report(&mut self, news: Result<T, FeedReport>) {
+    fn put_report(&mut self, report: Result<T, FeedReport>) {
         for behind in [&mut self.behind_loss, &mut self.behind_final].into_iter().flatten() {
             *behind += 1;
         }
-        self.mailbox.push(news);
+        self.mailbox.push(report);
     }
 }
 
@@ -139,8 +139,8 @@ impl<T> ArrivalReceiver<T> {
                         count += handed_over;
                         self.returned = back;
                     }
-                    Some(Err(news)) => {
-                        self.pending_report = Some(news);
+                    Some(Err(report)) => {
+                        self.pending_report = Some(report);
                         break;
                     }
                     None => break,
@@ -153,7 +153,7 @@ impl<T> ArrivalReceiver<T> {
         if has_some {
             return Ok(0);
         }
-        self.pending_report.take().map_or(Ok(0), |news| Err(news.into()))
+        self.pending_report.take().map_or(Ok(0), |report| Err(report.into()))
     }
 
     /// Sleeps until an item is there, or until the timeout.
@@ -170,7 +170,7 @@ mod tests {
 
     fn read(mailbox: &ArrivalMailbox<&'static str>) -> Vec<String> {
         let next = || mailbox.pop();
-        std::iter::from_fn(next).map(|mail| mail.map_or_else(|news| format!("{news:?}"), str::to_owned)).collect()
+        std::iter::from_fn(next).map(|mail| mail.map_or_else(|report| format!("{report:?}"), str::to_owned)).collect()
     }
 
     #[test]

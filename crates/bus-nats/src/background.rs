@@ -54,7 +54,7 @@ impl ReceiverThread {
         let (stop, stopped) = oneshot::channel();
         let (opened, outcome) = sync_channel(1);
         let (reconnects, outage) = (Arc::new(AtomicU64::new(0)), Outage::default());
-        let life = ReceiverThreadState {
+        let state = ReceiverThreadState {
             server,
             feed,
             opened: Some(opened),
@@ -63,7 +63,7 @@ impl ReceiverThread {
             outage: outage.clone(),
             skipped_servers: 0,
         };
-        let thread = Builder::new().name("nats".to_owned()).spawn(move || life.run_connections(stopped));
+        let thread = Builder::new().name("nats".to_owned()).spawn(move || state.run_connections(stopped));
         let thread = Some(thread.map_err(NatsServerError::NoThread)?);
         let background = Self { stop: Some(stop), thread, reconnects, outage };
         outcome.recv().unwrap_or(Err(NatsServerError::Closed))?;
@@ -219,11 +219,11 @@ async fn run_until_lost<F: BackgroundFeed>(
 
 /// Returns when the server has sent nothing for `silence`; the library pings it twice in that time.
 async fn until_silent(connected: &NatsConnection, silence: Duration) -> NatsServerError {
-    let heard = || connected.client.statistics().in_bytes.load(Ordering::Relaxed);
-    let (mut before, mut quiet) = (heard(), 0);
+    let received = || connected.client.statistics().in_bytes.load(Ordering::Relaxed);
+    let (mut before, mut quiet) = (received(), 0);
     while quiet < CHECKS_PER_SILENCE {
         sleep(silence / CHECKS_PER_SILENCE).await;
-        let now = heard();
+        let now = received();
         quiet = if now == before { quiet + 1 } else { 0 };
         before = now;
     }

@@ -55,8 +55,8 @@ enum UnusableReason {
 }
 
 impl From<UnusableReason> for NatsServerError {
-    fn from(trouble: UnusableReason) -> Self {
-        match trouble {
+    fn from(reason: UnusableReason) -> Self {
+        match reason {
             UnusableReason::Lost => Self::Closed,
             UnusableReason::Refused(what) => Self::Refused(what),
         }
@@ -67,7 +67,7 @@ impl NatsConnection {
     /// Connects and logs in, to the first server that answers.
     pub async fn open(server: &NatsEndpoint) -> ServerResult<Self> {
         resolve(server).await?;
-        let (sender, trouble) = watch::channel(None);
+        let (sender, reason) = watch::channel(None);
         let is_open = Arc::new(AtomicBool::new(false));
         let opened = is_open.clone();
         // No pause between the servers of the first connect; after a loss the library never reconnects.
@@ -93,24 +93,19 @@ impl NatsConnection {
         // No task of the library has run since it connected.
         is_open.store(true, Ordering::Relaxed);
         let client = connected.map_err(|e| NatsServerError::from_connect(&e, &server.error_context()))?;
-        let election = ELECTION_TIMEOUT / u32::try_from(server.count()).unwrap_or(1);
-        Ok(Self {
-            context: jetstream::new(client.clone()),
-            client,
-            election_timeout: election,
-            unusable_reason: trouble,
-        })
+        let election_timeout = ELECTION_TIMEOUT / u32::try_from(server.count()).unwrap_or(1);
+        Ok(Self { context: jetstream::new(client.clone()), client, election_timeout, unusable_reason: reason })
     }
 
     /// Runs `ask`, and repeats it for a while as long as the cluster has no leader.
     pub async fn retry_until_leader<T>(&self, mut ask: impl AsyncFnMut() -> ServerResult<T>) -> ServerResult<T> {
-        let mut election = pin!(sleep(self.election_timeout));
+        let mut election_timeout = pin!(sleep(self.election_timeout));
         loop {
             match ask().await {
                 Err(NatsServerError::NoLeader) => {}
                 answer => return answer,
             }
-            if let Either::Right(_) = select(pin!(sleep(LEADER_RETRY_PAUSE)), &mut election).await {
+            if let Either::Right(_) = select(pin!(sleep(LEADER_RETRY_PAUSE)), &mut election_timeout).await {
                 return Err(NatsServerError::NoLeader);
             }
         }
@@ -136,7 +131,7 @@ impl NatsConnection {
         }
         let known = self.unusable_reason.borrow().clone();
         match known {
-            Some(trouble) => Err(trouble.into()),
+            Some(reason) => Err(reason.into()),
             None if matches!(self.client.connection_state(), State::Disconnected) => Err(NatsServerError::Closed),
             None => Ok(()),
         }
@@ -144,8 +139,8 @@ impl NatsConnection {
 
     /// Returns the reason once the connection is unusable.
     pub async fn failure(&self) -> NatsServerError {
-        let mut trouble = self.unusable_reason.clone();
-        let found = trouble.wait_for(Option::is_some).await.map(|found| (*found).clone());
+        let mut reason = self.unusable_reason.clone();
+        let found = reason.wait_for(Option::is_some).await.map(|found| (*found).clone());
         found.ok().flatten().map_or(NatsServerError::Closed, NatsServerError::from)
     }
 
@@ -176,7 +171,7 @@ async fn resolve(server: &NatsEndpoint) -> ServerResult {
 
 /// Keeps the first event that makes the connection unusable. Messages that the library has discarded are such an event,
 /// because a new connection reports the loss.
-fn note_event(trouble: &watch::Sender<Option<UnusableReason>>, event: &Event) {
+fn note_event(sender: &watch::Sender<Option<UnusableReason>>, event: &Event) {
     let found = match event {
         Event::Disconnected | Event::Closed | Event::SlowConsumer(_) => UnusableReason::Lost,
         Event::ServerError(Complaint::Other(what)) if what.starts_with("Permissions Violation") => {
@@ -184,7 +179,7 @@ fn note_event(trouble: &watch::Sender<Option<UnusableReason>>, event: &Event) {
         }
         _ => return,
     };
-    trouble.send_if_modified(|known| {
+    sender.send_if_modified(|known| {
         let is_first = known.is_none();
         known.get_or_insert(found);
         is_first

@@ -99,19 +99,21 @@ pub(crate) enum NatsServerError {
         "has lost the topic or queue, or forgotten a reader that stood still; try again, or look who has removed the stream"
     )]
     StreamGone,
-    #[error("holds the topic '{topic}' by the policy '{there}'; open it by that one, or remove it first")]
-    PolicyMismatch { topic: String, there: &'static str },
-    #[error("keeps the messages of '{topic}' {there}; open it with that age, or remove it first")]
+    #[error("holds the topic '{topic}' by the policy '{existing}'; open it by that one, or remove it first")]
+    PolicyMismatch { topic: String, existing: &'static str },
+    #[error("keeps the messages of '{topic}' {existing}; open it with that age, or remove it first")]
     MaxAgeMismatch {
         topic: String,
         /// The age limit that the topic has, in words.
-        there: String,
+        existing: String,
     },
-    #[error("keeps '{subject}' {there}, and {wanted} was asked for; write the URL as it is kept, or remove it first")]
+    #[error(
+        "keeps '{subject}' {existing}, and {wanted} was asked for; write the URL as it is kept, or remove it first"
+    )]
     StorageMismatch {
         subject: String,
         /// The storage that it has, in words of the URL.
-        there: String,
+        existing: String,
         wanted: String,
     },
     #[error("message {wanted} is not published yet: the topic has had {published}; start at one of them, or 'now'")]
@@ -133,13 +135,13 @@ impl NatsServerError {
         Self::Closed
     }
 
-    pub fn from_connect(error: &async_nats::ConnectError, asked: &ErrorContext<'_>) -> Self {
+    pub fn from_connect(error: &async_nats::ConnectError, context: &ErrorContext<'_>) -> Self {
         match error.kind() {
             ConnectErrorKind::Dns => Self::Unresolved(cause(error)),
             ConnectErrorKind::TimedOut => Self::Timeout,
-            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Self::from_login(asked),
-            ConnectErrorKind::Io => Self::from_io(error, asked),
-            ConnectErrorKind::Tls if asked.is_tls => Self::Tls(cause(error)),
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Self::from_login(context),
+            ConnectErrorKind::Io => Self::from_io(error, context),
+            ConnectErrorKind::Tls if context.is_tls => Self::Tls(cause(error)),
             ConnectErrorKind::Tls => Self::TlsRequired,
             ConnectErrorKind::ServerParse | ConnectErrorKind::MaxReconnects => Self::Refused(cause(error)),
         }
@@ -190,8 +192,8 @@ impl NatsServerError {
         matches!(self, Self::Refused(what) if what.starts_with("Permissions Violation for Publish"))
     }
 
-    fn from_login(asked: &ErrorContext<'_>) -> Self {
-        match (asked.has_login_file, asked.has_login) {
+    fn from_login(context: &ErrorContext<'_>) -> Self {
+        match (context.has_login_file, context.has_login) {
             (true, _) => Self::LoginFileRefused,
             (false, true) => Self::LoginRefused,
             (false, false) => Self::LoginRequired,
@@ -200,40 +202,40 @@ impl NatsServerError {
 
     /// Translates an I/O error during the connect: a missing, broken-off or foreign first line, or a failed TLS
     /// handshake.
-    fn from_io(error: &async_nats::ConnectError, asked: &ErrorContext<'_>) -> Self {
+    fn from_io(error: &async_nats::ConnectError, context: &ErrorContext<'_>) -> Self {
         let text = cause(error);
         let Some(io) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) else {
-            return Self::from_first_line(text, asked);
+            return Self::from_first_line(text, context);
         };
-        if let Some(sentence) = tls_failure(io, asked.hosts) {
-            return if asked.is_tls { Self::Tls(sentence) } else { Self::TlsRequired };
+        if let Some(sentence) = tls_failure(io, context.hosts) {
+            return if context.is_tls { Self::Tls(sentence) } else { Self::TlsRequired };
         }
         match io.kind() {
             io::ErrorKind::ConnectionRefused => Self::ConnectionRefused,
             io::ErrorKind::TimedOut => Self::Timeout,
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Self::NotNats(text),
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
-                Self::closed_early(asked)
+                Self::closed_early(context)
             }
             kind => Self::ConnectionLost(io::Error::new(kind, text)),
         }
     }
 
-    fn from_first_line(text: String, asked: &ErrorContext<'_>) -> Self {
-        let said = text.to_lowercase();
-        let said = said.strip_prefix("nats: ").unwrap_or(&said);
-        match said {
+    fn from_first_line(text: String, context: &ErrorContext<'_>) -> Self {
+        let reply = text.to_lowercase();
+        let reply = reply.strip_prefix("nats: ").unwrap_or(&reply);
+        match reply {
             // The last one is for a client that was too slow to log in, as happens on a busy host.
-            "expected info, got nothing" | "broken pipe" | "authentication timeout" => Self::closed_early(asked),
-            said if TRANSIENT_ERRORS.iter().any(|passing| said.starts_with(passing)) => Self::Busy(said.to_owned()),
-            said if LOGIN_ERRORS.contains(&said) => Self::from_login(asked),
-            said if said.starts_with("expected info, got") && !text.contains("Error(") => Self::NotNats(text),
+            "expected info, got nothing" | "broken pipe" | "authentication timeout" => Self::closed_early(context),
+            reply if TRANSIENT_ERRORS.iter().any(|passing| reply.starts_with(passing)) => Self::Busy(reply.to_owned()),
+            reply if LOGIN_ERRORS.contains(&reply) => Self::from_login(context),
+            reply if reply.starts_with("expected info, got") && !text.contains("Error(") => Self::NotNats(text),
             _ => Self::Refused(text),
         }
     }
 
-    fn closed_early(asked: &ErrorContext<'_>) -> Self {
-        if asked.is_tls { Self::TlsClosed } else { Self::Closed }
+    fn closed_early(context: &ErrorContext<'_>) -> Self {
+        if context.is_tls { Self::TlsClosed } else { Self::Closed }
     }
 
     /// Translates an answer of JetStream, by its error code.
@@ -297,7 +299,7 @@ impl From<StoreError> for NatsServerError {
             StoreErrorKind::TimedOut => Self::Timeout,
             StoreErrorKind::BrokenPipe => Self::Closed,
             _ => match answer(&error) {
-                Some(said) => Self::from_jetstream(said),
+                Some(reply) => Self::from_jetstream(reply),
                 None => Self::Refused(error.to_string()),
             },
         }
@@ -315,7 +317,7 @@ pub(crate) fn is_not_stored(error: &StoreError) -> bool {
         StoreErrorKind::TimedOut | StoreErrorKind::BrokenPipe => false,
         // A message with the same id is being stored right now, which may be this message.
         StoreErrorKind::Other => {
-            answer(error).is_some_and(|said| said.error_code() != ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT)
+            answer(error).is_some_and(|reply| reply.error_code() != ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT)
         }
     }
 }
@@ -328,7 +330,7 @@ fn answer(error: &StoreError) -> Option<&jetstream::Error> {
 impl From<CreateStreamError> for NatsServerError {
     fn from(error: CreateStreamError) -> Self {
         match error.kind() {
-            CreateStreamErrorKind::JetStream(said) => Self::from_jetstream(&said),
+            CreateStreamErrorKind::JetStream(reply) => Self::from_jetstream(&reply),
             CreateStreamErrorKind::JetStreamUnavailable => Self::NoJetStream,
             CreateStreamErrorKind::TimedOut => Self::Timeout,
             CreateStreamErrorKind::NotFound => Self::StreamGone,
@@ -340,7 +342,7 @@ impl From<CreateStreamError> for NatsServerError {
 impl From<GetStreamError> for NatsServerError {
     fn from(error: GetStreamError) -> Self {
         match error.kind() {
-            GetStreamErrorKind::JetStream(said) => Self::from_jetstream(&said),
+            GetStreamErrorKind::JetStream(reply) => Self::from_jetstream(&reply),
             _ => Self::from_missing_answer(&error),
         }
     }
@@ -349,7 +351,7 @@ impl From<GetStreamError> for NatsServerError {
 impl From<ConsumerError> for NatsServerError {
     fn from(error: ConsumerError) -> Self {
         match error.kind() {
-            ConsumerErrorKind::JetStream(said) => Self::from_jetstream(&said),
+            ConsumerErrorKind::JetStream(reply) => Self::from_jetstream(&reply),
             ConsumerErrorKind::TimedOut => Self::Timeout,
             _ => Self::from_missing_answer(&error),
         }
@@ -359,7 +361,7 @@ impl From<ConsumerError> for NatsServerError {
 impl From<RawMessageError> for NatsServerError {
     fn from(error: RawMessageError) -> Self {
         match error.kind() {
-            RawMessageErrorKind::JetStream(said) => Self::from_jetstream(&said),
+            RawMessageErrorKind::JetStream(reply) => Self::from_jetstream(&reply),
             _ => Self::from_missing_answer(&error),
         }
     }
@@ -368,7 +370,7 @@ impl From<RawMessageError> for NatsServerError {
 impl From<ConsumerInfoError> for NatsServerError {
     fn from(error: ConsumerInfoError) -> Self {
         match error.kind() {
-            ConsumerInfoErrorKind::JetStream(said) => Self::from_jetstream(&said),
+            ConsumerInfoErrorKind::JetStream(reply) => Self::from_jetstream(&reply),
             ConsumerInfoErrorKind::StreamNotFound | ConsumerInfoErrorKind::NotFound => Self::StreamGone,
             ConsumerInfoErrorKind::NoResponders => Self::NoJetStream,
             ConsumerInfoErrorKind::TimedOut => Self::Timeout,
@@ -400,8 +402,8 @@ mod tests {
 
     #[test]
     fn an_error_cuts_a_servers_text_and_strips_its_control_characters() {
-        let told = printable_server_text(&["\u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat());
-        assert!(told.contains("[2J") && !told.chars().any(char::is_control), "{told:?}");
-        assert_eq!(told.chars().count(), MAX_TEXT_CHARS);
+        let shown = printable_server_text(&["\u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat());
+        assert!(shown.contains("[2J") && !shown.chars().any(char::is_control), "{shown:?}");
+        assert_eq!(shown.chars().count(), MAX_TEXT_CHARS);
     }
 }

@@ -91,15 +91,15 @@ impl ConsumerInbox {
         loop {
             self.send_standing_request().await?;
             let silence = if self.outstanding > 0 { TIMEOUT } else { Duration::MAX };
-            let came = {
+            let received = {
                 let coming = pin!(timeout(silence, self.subscription.next()));
                 let grown = pin!(self.demand.wait_for_growth());
                 match select(coming, grown).await {
-                    Either::Left((came, _)) => came,
+                    Either::Left((received, _)) => received,
                     Either::Right(_) => continue,
                 }
             };
-            let message = came.map_err(|_elapsed| NatsServerError::StreamGone)?.ok_or(NatsServerError::Closed)?;
+            let message = received.map_err(|_elapsed| NatsServerError::StreamGone)?.ok_or(NatsServerError::Closed)?;
             if self.is_message(&message)? {
                 return Ok(message);
             }
@@ -119,8 +119,8 @@ impl ConsumerInbox {
     /// Returns the next message of a fetch; none when the fetch has ended.
     pub async fn next_fetched(&mut self, fetch: &mut InboxFetch) -> ServerResult<Option<Message>> {
         while fetch.missing > 0 {
-            let Ok(came) = timeout(FETCH_SILENCE, self.subscription.next()).await else { break };
-            let message = came.ok_or(NatsServerError::Closed)?;
+            let Ok(received) = timeout(FETCH_SILENCE, self.subscription.next()).await else { break };
+            let message = received.ok_or(NatsServerError::Closed)?;
             if matches!(message.status, None | Some(StatusCode::OK)) {
                 fetch.missing -= 1;
                 fetch.has_received = true;
@@ -173,7 +173,7 @@ impl ConsumerInbox {
         Ok(())
     }
 
-    async fn send_fetch(&mut self, messages: usize, most_bytes: usize) -> ServerResult<InboxFetch> {
+    async fn send_fetch(&mut self, messages: usize, max_bytes: usize) -> ServerResult<InboxFetch> {
         self.fetches += 1;
         let address = format!("{}.{}", self.address, self.fetches);
         let request = BatchConfig {
@@ -181,7 +181,7 @@ impl ConsumerInbox {
             // The request ends when nothing is left; the expiry ends it if other pullers were quicker.
             no_wait: true,
             expires: Some(FETCH_EXPIRES),
-            max_bytes: most_bytes,
+            max_bytes,
             ..BatchConfig::default()
         };
         self.consumer.request_batch(request, Subject::from(address.as_str())).await.map_err(NatsServerError::closed)?;

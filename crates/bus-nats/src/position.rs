@@ -23,8 +23,8 @@ impl JetStreamPosition {
     }
 
     pub fn from_token(token: &ResumeToken) -> Result<(Self, MessageIdTracker), ConnectError> {
-        let ([next, made_ns, read_ns, _], tracker) = token.read(TRANSPORT)?;
-        Ok((Self { next, created_ns: made_ns, last_read_ns: Some(read_ns).filter(|&ns| ns > 0) }, tracker))
+        let ([next, created_ns, last_read_ns, _], tracker) = token.read(TRANSPORT)?;
+        Ok((Self { next, created_ns, last_read_ns: Some(last_read_ns).filter(|&ns| ns > 0) }, tracker))
     }
 }
 
@@ -39,11 +39,11 @@ mod tests {
 
     #[test]
     fn a_token_round_trips_the_position() {
-        for read_ns in [None, Some(1_795_192_039_167_302_160)] {
-            let place = JetStreamPosition { next: 7, created_ns: 1_795_192_033_655_981_456, last_read_ns: read_ns };
+        for last_read_ns in [None, Some(1_795_192_039_167_302_160)] {
+            let position = JetStreamPosition { next: 7, created_ns: 1_795_192_033_655_981_456, last_read_ns };
             let (found, _tracker) =
-                JetStreamPosition::from_token(&place.token(&MessageIdTracker::default())).expect("it is ours");
-            assert_eq!(found, place);
+                JetStreamPosition::from_token(&position.token(&MessageIdTracker::default())).expect("it is ours");
+            assert_eq!(found, position);
         }
         let other = ResumeToken::new("kafka", [7; 4], &MessageIdTracker::default());
         assert!(JetStreamPosition::from_token(&other).is_err());

@@ -79,10 +79,10 @@ impl NatsPublisher {
         })?;
         let topic_bytes = match &stream {
             Some(stream) => {
-                let there = &stream.cached_info().config;
-                let is_queue = there.retention == RetentionPolicy::WorkQueue;
-                self.duplicate_window = is_queue.then_some(there.duplicate_window);
-                Some(there.max_bytes)
+                let stream_config = &stream.cached_info().config;
+                let is_queue = stream_config.retention == RetentionPolicy::WorkQueue;
+                self.duplicate_window = is_queue.then_some(stream_config.duplicate_window);
+                Some(stream_config.max_bytes)
             }
             None => None,
         };
@@ -99,9 +99,9 @@ impl NatsPublisher {
 
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let (first, refusals) = (self.numbering.peek(0), self.refusals);
-        let message = |at: usize| {
-            let origin = MessageId { sequence: first.sequence + at as u64, ..first };
-            Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payloads[at]) }
+        let message = |index: usize| {
+            let origin = MessageId { sequence: first.sequence + index as u64, ..first };
+            Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payloads[index]) }
         };
         let (used, result) = self.send_new(payloads.len(), &message);
         self.numbering.advance(used);
@@ -133,15 +133,15 @@ impl NatsPublisher {
     fn expired_window(&self, since: u64) -> Option<Duration> {
         let clock = self.server.clock;
         let ago_ns = i128::from(clock.ns_between(since, clock.ticks()));
-        self.duplicate_window.filter(|known_for| ago_ns > known_for.as_nanos() as i128 / 2)
+        self.duplicate_window.filter(|window| ago_ns > window.as_nanos() as i128 / 2)
     }
 
-    fn duplicate_error(&self, known_for: Duration) -> PublishError {
+    fn duplicate_error(&self, window: Duration) -> PublishError {
         PublishError::Unknown(format!(
             "{} knows a message again for {} s, which is too short to send it once more: it might be kept twice; look \
              whether it has come, or push it anew",
             self.server.name,
-            known_for.as_secs_f64()
+            window.as_secs_f64()
         ))
     }
 

@@ -115,18 +115,18 @@ pub(crate) struct QueueFeed {
 
 impl QueueFeed {
     pub fn new(
-        pulling: QueueFeedConfig,
+        config: QueueFeedConfig,
         clock: HostClock,
         mailbox: ArrivalSender<DeliveredMessage>,
         demand: Demand,
-        orders: UnboundedReceiver<FeedRequest>,
+        requests: UnboundedReceiver<FeedRequest>,
     ) -> Self {
         Self {
-            pulse: Pulse::new(clock, pulling.silence),
-            config: pulling,
+            pulse: Pulse::new(clock, config.silence),
+            config,
             mailbox,
             demand,
-            requests: orders,
+            requests,
             inbox: None,
             confirmations: None,
             created: None,
@@ -201,8 +201,8 @@ impl QueueFeed {
         message: &Message,
         receipt: &Receipt,
     ) -> ServerResult {
-        let Self { config: pulling, confirmations, .. } = self;
-        let (Some(dead_letters), Some(confirmations)) = (&pulling.dead_letters, confirmations) else { return Ok(()) };
+        let Self { config, confirmations, .. } = self;
+        let (Some(dead_letters), Some(confirmations)) = (&config.dead_letters, confirmations) else { return Ok(()) };
         let moving = async {
             dead_letters.store(connected, message, receipt).await?;
             confirmations.confirm(connected, message.reply.as_slice(), AckKind::Ack, &mut 0).await
@@ -228,12 +228,12 @@ impl QueueFeed {
     }
 
     /// Returns true if a message of that era, which came after `ticks`, is surely held by this puller alone.
-    fn is_held(&self, era: u64, ticks: u64) -> bool {
-        era == self.epoch && self.pulse.age(ticks) < safe_hold_time(self.config.silence)
+    fn is_held(&self, epoch: u64, ticks: u64) -> bool {
+        epoch == self.epoch && self.pulse.age(ticks) < safe_hold_time(self.config.silence)
     }
 
-    async fn handle_request(&mut self, connected: &NatsConnection, order: FeedRequest) -> ServerResult {
-        match order {
+    async fn handle_request(&mut self, connected: &NatsConnection, request: FeedRequest) -> ServerResult {
+        match request {
             FeedRequest::Settle(settlement) => self.settle(connected, settlement).await,
             FeedRequest::Fetch(FetchRequest { messages, done }) => {
                 connected.with_timeout(self.fetch(connected, messages)).await?;
@@ -267,22 +267,22 @@ impl QueueFeed {
 
     /// Sends a settlement, and fails if the connection is lost: the caller then sends it again on the next connection.
     async fn settle(&mut self, connected: &NatsConnection, settlement: Settlement) -> ServerResult {
-        let Settlement { replies, epoch: era, kind, is_confirmed, is_decided, done } = settlement;
+        let Settlement { replies, epoch, kind, is_confirmed, is_decided, done } = settlement;
         // Relaxed: the flag orders no other memory.
         if is_decided.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         // Messages of another era are gone with their queue. Their subjects now belong to other messages, so nothing is
         // sent, and the caller gets an error.
-        let is_of_now = era == self.epoch;
-        let (mut confirmed, mut has_gone_out) = (0, false);
-        let (confirmations, counted, gone_out) = (&mut self.confirmations, &mut confirmed, &mut has_gone_out);
+        let is_of_now = epoch == self.epoch;
+        let (mut confirmed, mut was_sent) = (0, false);
+        let (confirmations, counted, sent_flag) = (&mut self.confirmations, &mut confirmed, &mut was_sent);
         let settled = connected.with_timeout(async move {
             connected.process_incoming(false).await?;
             if !is_of_now {
                 return Err(NatsServerError::StreamGone);
             }
-            *gone_out = true;
+            *sent_flag = true;
             match confirmations {
                 Some(confirmations) if is_confirmed => confirmations.confirm(connected, &replies, kind, counted).await,
                 _ => send_acks(connected, &replies, kind).await,
@@ -291,7 +291,7 @@ impl QueueFeed {
         let error = settled.await.err();
         let is_lost = is_of_now && error.as_ref().is_some_and(NatsServerError::is_retryable);
         // The caller may have given up waiting.
-        let _ = done.try_send(SettlementOutcome { confirmed, was_sent: has_gone_out, error });
+        let _ = done.try_send(SettlementOutcome { confirmed, was_sent, error });
         if is_lost { Err(NatsServerError::Closed) } else { Ok(()) }
     }
 }
@@ -314,21 +314,21 @@ impl BackgroundFeed for QueueFeed {
         loop {
             let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
             let next = {
-                let order = pin!(self.requests.recv());
+                let request = pin!(self.requests.recv());
                 let message = pin!(inbox.next());
-                let mut waiting = select(order, message);
+                let mut waiting = select(request, message);
                 loop {
-                    let came = timeout(self.pulse.interval(), &mut waiting).await;
+                    let event = timeout(self.pulse.interval(), &mut waiting).await;
                     self.pulse.beat();
-                    match came {
-                        Ok(Either::Left((order, _))) => break Either::Left(order),
+                    match event {
+                        Ok(Either::Left((request, _))) => break Either::Left(request),
                         Ok(Either::Right((message, _))) => break Either::Right(message),
                         Err(_elapsed) => {}
                     }
                 }
             };
             match next {
-                Either::Left(Some(order)) => self.handle_request(connected, order).await?,
+                Either::Left(Some(request)) => self.handle_request(connected, request).await?,
                 Either::Left(None) => return Err(NatsServerError::Closed),
                 Either::Right(message) => {
                     if self.forward(connected, message?).await? {
@@ -346,9 +346,9 @@ impl BackgroundFeed for QueueFeed {
         while let Some(held) = self.mailbox.take_back() {
             unread.extend(held.ok().filter(|held| self.is_held(held.epoch, held.ticks)).map(|held| held.message));
         }
-        let is_ours = self.is_held(self.epoch, self.pulse.since());
+        let may_return = self.is_held(self.epoch, self.pulse.since());
         if let Some(inbox) = self.inbox.take() {
-            unread.extend(inbox.close().await.into_iter().filter(|_| is_ours));
+            unread.extend(inbox.close().await.into_iter().filter(|_| may_return));
         }
         let replies: Vec<Subject> = unread.into_iter().filter_map(|message| message.reply).collect();
         send_acks(connected, &replies, AckKind::Nak(None)).await?;

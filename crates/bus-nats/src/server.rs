@@ -85,10 +85,10 @@ impl NatsEndpoint {
                 return Err(format!("'{option}' in the URL has no value"));
             }
         }
-        let places: Vec<String> = url.servers.iter().map(|server| server.with_port_or(PORT)).collect();
+        let hosts_and_ports: Vec<String> = url.servers.iter().map(|server| server.with_port_or(PORT)).collect();
         let hosts: Vec<&str> = url.servers.iter().map(|server| server.host.as_str()).collect();
         Ok(Self {
-            name: format!("{}://{}", url.scheme, places.join(",")),
+            name: format!("{}://{}", url.scheme, hosts_and_ports.join(",")),
             hosts: hosts.join(","),
             addresses: url.servers.clone(),
             login: read_login(url)?,
@@ -248,9 +248,9 @@ fn read_storage(url: &Url) -> Result<Option<StreamStorage>, String> {
 
 fn credentials_options(file: &Path) -> ServerResult<ConnectOptions> {
     let text = read(file, "creds")?;
-    let place = file.display();
+    let path = file.display();
     ConnectOptions::with_credentials(&text).map_err(|e| {
-        NatsServerError::File(format!("{place}: {e}; 'creds' must be a file as 'nsc generate creds' writes it"))
+        NatsServerError::File(format!("{path}: {e}; 'creds' must be a file as 'nsc generate creds' writes it"))
     })
 }
 
@@ -258,15 +258,14 @@ fn credentials_options(file: &Path) -> ServerResult<ConnectOptions> {
 fn read_seed(file: &Path) -> ServerResult<String> {
     let text = read(file, "nkey")?;
     let seed = text.split_whitespace().find(|word| word.starts_with("SU") && word.len() > 40);
-    let place = file.display();
-    let none =
-        || NatsServerError::File(format!("{place}: there is no seed in it; 'nkey' must be a file with one: SU…"));
+    let path = file.display();
+    let none = || NatsServerError::File(format!("{path}: there is no seed in it; 'nkey' must be a file with one: SU…"));
     seed.map(str::to_owned).ok_or_else(none)
 }
 
 fn read(file: &Path, option: &str) -> ServerResult<String> {
-    let place = file.display();
-    fs::read_to_string(file).map_err(|e| NatsServerError::File(format!("{place}: {e}; check '{option}' in the URL")))
+    let path = file.display();
+    fs::read_to_string(file).map_err(|e| NatsServerError::File(format!("{path}: {e}; check '{option}' in the URL")))
 }
 
 fn trusting_config(files: &ClientTlsFiles) -> ServerResult<ClientConfig> {

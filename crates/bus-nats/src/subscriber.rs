@@ -59,30 +59,30 @@ impl NatsSubscriber {
         behind: Option<(JetStreamPosition, MessageIdTracker)>,
         wait: Wait,
     ) -> ServerResult<Self> {
-        let (mailbox, demand, begun) = (Mailbox::new(), Demand::default(), Arc::default());
-        let (place, tracker) = behind.map_or_else(Default::default, |(place, tracker)| (Some(place), tracker));
+        let (mailbox, demand, start_position) = (Mailbox::new(), Demand::default(), Arc::default());
+        let (position, tracker) = behind.map_or_else(Default::default, |(position, tracker)| (Some(position), tracker));
         demand.raise(MAX_REQUESTED);
-        let beginning = SubscriptionStart { start, resume_at: place, start_position: Arc::clone(&begun) };
+        let beginning = SubscriptionStart { start, resume_at: position, start_position: Arc::clone(&start_position) };
         let feed =
             TopicFeed::new(names::topic_stream(topic), beginning, ArrivalSender::new(mailbox.clone()), demand.clone());
         let background = ReceiverThread::start(server, feed)?;
         Ok(Self {
             tracker,
-            start_position: begun,
-            position: place,
+            start_position,
+            position,
             ..Self::new(ArrivalReceiver::new(mailbox), UnreadBound::Requested(demand), wait, background)
         })
     }
 
     fn new(arrivals: ArrivalReceiver<TopicArrival>, flow: UnreadBound, wait: Wait, background: ReceiverThread) -> Self {
-        let (tracker, begun) = (MessageIdTracker::default(), Arc::default());
-        Self { arrivals, flow, tracker, start_position: begun, position: None, wait, background }
+        let (tracker, start_position) = (MessageIdTracker::default(), Arc::default());
+        Self { arrivals, flow, tracker, start_position, position: None, wait, background }
     }
 }
 
 impl Subscriber for NatsSubscriber {
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
-        let Self { arrivals, flow, tracker, start_position: begun, position: place, .. } = self;
+        let Self { arrivals, flow, tracker, start_position, position, .. } = self;
         if let UnreadBound::Requested(demand) = flow {
             demand.top_up(arrivals.unread());
         }
@@ -90,7 +90,7 @@ impl Subscriber for NatsSubscriber {
             TopicArrival::Gap { gap, position: behind } => {
                 handler(SubscriptionEvent::Gap(gap));
                 tracker.loss_reported();
-                *place = behind.or(*place);
+                *position = behind.or(*position);
                 (1, None)
             }
             TopicArrival::Message { receipt, message } => {
@@ -108,13 +108,13 @@ impl Subscriber for NatsSubscriber {
                     UnreadBound::Requested(demand) => demand.subtract_unread(backlog::bytes(&message)),
                 }
                 if let Some(Receipt { sequence, time_ns, .. }) = receipt {
-                    let before = place.or_else(|| begun.get().copied());
+                    let before = position.or_else(|| start_position.get().copied());
                     let behind = |before: JetStreamPosition| JetStreamPosition {
                         next: sequence + 1,
                         last_read_ns: Some(time_ns),
                         ..before
                     };
-                    *place = before.map(behind);
+                    *position = before.map(behind);
                 }
                 (count, None)
             }
@@ -129,8 +129,8 @@ impl Subscriber for NatsSubscriber {
     }
 
     fn resume_token(&self) -> Option<ResumeToken> {
-        let place = self.position.or_else(|| self.start_position.get().copied());
-        place.map(|place| place.token(&self.tracker))
+        let position = self.position.or_else(|| self.start_position.get().copied());
+        position.map(|position| position.token(&self.tracker))
     }
 
     fn enable_bridge_mode(&mut self) {

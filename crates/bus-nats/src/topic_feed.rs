@@ -73,8 +73,8 @@ struct EarlierProgress {
 
 impl EarlierProgress {
     /// Combines the earlier progress with that made since, up to this place and time.
-    fn combine(before: Option<Self>, next: u64, read_ns: u64) -> Self {
-        Self { next: before.map_or(next, |before| before.next.max(next)), last_read_ns: read_ns }
+    fn combine(before: Option<Self>, next: u64, last_read_ns: u64) -> Self {
+        Self { next: before.map_or(next, |before| before.next.max(next)), last_read_ns }
     }
 
     /// Returns true if this message was read at that time.
@@ -91,18 +91,18 @@ impl TopicFeed {
         demand: Demand,
     ) -> Self {
         let behind = beginning.resume_at;
-        let (next, made_ns) = (behind.map(|place| place.next), behind.map(|place| place.created_ns));
-        let (seen, read_ns) = (next.unwrap_or(0), behind.and_then(|place| place.last_read_ns));
+        let (next, created_ns) = (behind.map(|position| position.next), behind.map(|position| position.created_ns));
+        let (seen_count, last_read_ns) = (next.unwrap_or(0), behind.and_then(|position| position.last_read_ns));
         let (before, server, inbox) = (None, None, None);
         Self {
             stream,
             beginning,
             mailbox,
             demand,
-            created_ns: made_ns,
+            created_ns,
             next,
-            seen_count: seen,
-            last_read_ns: read_ns,
+            seen_count,
+            last_read_ns,
             earlier: before,
             server,
             inbox,
@@ -114,29 +114,30 @@ impl TopicFeed {
     async fn follow(&mut self, connected: &NatsConnection, stream: Stream) -> ServerResult {
         let stream = self.caught_up(connected, stream).await?;
         let info = stream.cached_info();
-        let made_ns = created_ns(info.created);
+        let created_ns = created_ns(info.created);
         let oldest = info.state.first_sequence.saturating_sub(1);
         let last = info.state.last_sequence;
         let next = match (self.created_ns, self.next) {
-            (Some(made), _) if made != made_ns => {
+            (Some(made), _) if made != created_ns => {
                 (self.last_read_ns, self.earlier) = (None, None);
-                self.report_replaced(0, made_ns)
+                self.report_replaced(0, created_ns)
             }
             (Some(_), Some(next)) if last < self.seen_count => {
                 let newer = self.first_unread(&stream, next.min(last)).await?;
-                self.earlier = self.last_read_ns.map(|read_ns| EarlierProgress::combine(self.earlier, next, read_ns));
-                self.report_replaced(newer, made_ns)
+                self.earlier =
+                    self.last_read_ns.map(|last_read_ns| EarlierProgress::combine(self.earlier, next, last_read_ns));
+                self.report_replaced(newer, created_ns)
             }
             (_, Some(next)) => next,
             (_, None) => first_sequence(self.beginning.start, oldest, last)?,
         };
-        self.created_ns = Some(made_ns);
+        self.created_ns = Some(created_ns);
         (self.next, self.seen_count) = (Some(next), last);
         if next <= last {
             // All messages from now on lie behind this place.
             let _ = self.beginning.start_position.set(JetStreamPosition {
                 next,
-                created_ns: made_ns,
+                created_ns,
                 last_read_ns: self.last_read_ns,
             });
         }
@@ -163,32 +164,31 @@ impl TopicFeed {
 
     /// Returns the first place in a stream that came back with less whose message is newer than all that was read;
     /// `place` at most.
-    async fn first_unread(&self, stream: &Stream, place: u64) -> ServerResult<u64> {
+    async fn first_unread(&self, stream: &Stream, position: u64) -> ServerResult<u64> {
         let Some(start_time) = self.last_read_ns.and_then(|ns| from_nanos(i128::from(ns) + 1).ok()) else {
-            return Ok(place);
+            return Ok(position);
         };
         let by_time =
             pull::Config { deliver_policy: DeliverPolicy::ByStartTime { start_time }, ..own_consumer_config(0) };
         let consumer = stream.create_consumer(by_time).await?;
         let info = consumer.cached_info();
         stream.delete_consumer(&info.name).await?;
-        Ok(info.delivered.stream_sequence.min(place))
+        Ok(info.delivered.stream_sequence.min(position))
     }
 
     /// Reports a gap of unknown size, because the topic is not what it was; returns the place where it resumes.
-    fn report_replaced(&mut self, next: u64, made_ns: u64) -> u64 {
-        let place = Some(JetStreamPosition { next, created_ns: made_ns, last_read_ns: self.last_read_ns });
-        self.mailbox.put(TopicArrival::Gap { gap: Gap::Reconnected, position: place });
+    fn report_replaced(&mut self, next: u64, created_ns: u64) -> u64 {
+        let position = Some(JetStreamPosition { next, created_ns, last_read_ns: self.last_read_ns });
+        self.mailbox.put(TopicArrival::Gap { gap: Gap::Reconnected, position });
         next
     }
 
     /// Reports the messages before this place as missed.
     fn report_missed(&mut self, sequence: u64) {
-        let (Some(next), Some(made_ns)) = (self.next, self.created_ns) else { return };
+        let (Some(next), Some(created_ns)) = (self.next, self.created_ns) else { return };
         if sequence > next {
-            let place =
-                Some(JetStreamPosition { next: sequence, created_ns: made_ns, last_read_ns: self.last_read_ns });
-            self.mailbox.put(TopicArrival::Gap { gap: Gap::Missed(sequence - next), position: place });
+            let position = Some(JetStreamPosition { next: sequence, created_ns, last_read_ns: self.last_read_ns });
+            self.mailbox.put(TopicArrival::Gap { gap: Gap::Missed(sequence - next), position });
             self.next = Some(sequence);
         }
     }
@@ -200,11 +200,12 @@ impl TopicFeed {
             // The message lies before the requested place.
             return Ok(());
         }
-        if let (None, Some(next), Some(made_ns)) = (self.beginning.start_position.get(), self.next, self.created_ns) {
+        if let (None, Some(next), Some(created_ns)) = (self.beginning.start_position.get(), self.next, self.created_ns)
+        {
             // The stream has reached the requested place.
             let _ = self.beginning.start_position.set(JetStreamPosition {
                 next,
-                created_ns: made_ns,
+                created_ns,
                 last_read_ns: self.last_read_ns,
             });
         }
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn messages_recovered_by_a_late_leader_are_recognized() {
-        let came = |sequence, time_ns| Receipt { sequence, deliveries: 1, time_ns, pending: 0 };
+        let receipt = |sequence, time_ns| Receipt { sequence, deliveries: 1, time_ns, pending: 0 };
         // 100 messages were read, the last of them at 1000; the stream came back with 95.
         let before = EarlierProgress::combine(None, 100, 1000);
         for (sequence, time_ns, is_known) in [
@@ -312,12 +313,14 @@ mod tests {
             // A server whose clock was set back.
             (100, 500, false),
         ] {
-            assert_eq!(before.includes(&came(sequence, time_ns)), is_known, "{sequence} of {time_ns}");
+            assert_eq!(before.includes(&receipt(sequence, time_ns)), is_known, "{sequence} of {time_ns}");
         }
         // The stream comes back with less once more when it has 97 messages, the last of them at 2000.
         let before = EarlierProgress::combine(Some(before), 97, 2000);
         assert!(
-            before.includes(&came(96, 2000)) && before.includes(&came(99, 1000)) && !before.includes(&came(97, 2001))
+            before.includes(&receipt(96, 2000))
+                && before.includes(&receipt(99, 1000))
+                && !before.includes(&receipt(97, 2001))
         );
     }
 }

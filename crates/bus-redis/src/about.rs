@@ -42,12 +42,12 @@ fn fetch_about(server: &RedisEndpoint) -> ServerResult<ServerDescription> {
     };
     let mut settings = BTreeMap::new();
     for name in SETTINGS {
-        let told = link.request(&["CONFIG", "GET", name], |items| match items.array()? {
+        let value = link.request(&["CONFIG", "GET", name], |items| match items.array()? {
             0 => Ok(None),
             _ => items.bulk().and_then(|_name| Ok(Some(printable_server_text(items.bulk()?)))),
         });
-        let told = told.map_err(|e| e.to_string());
-        settings.insert(name, told.and_then(|told| told.ok_or_else(|| format!("it has no setting '{name}'"))));
+        let value = value.map_err(|e| e.to_string());
+        settings.insert(name, value.and_then(|value| value.ok_or_else(|| format!("it has no setting '{name}'"))));
     }
     let slow = link.request(&["SLOWLOG", "LEN"], |items| items.integer());
     settings.insert("slowlog-len", slow.map(|count| count.to_string()).map_err(|e| e.to_string()));

@@ -7,25 +7,25 @@ use tickpath_bus_api::{Advice, ServerDescription};
 type SettingCheck = fn(&ServerDescription) -> Result<Advice, String>;
 
 pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
-    let looks: [SettingCheck; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
+    let checks: [SettingCheck; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
     let mut advised = Vec::new();
-    let mut untold = Vec::new();
-    for look in looks {
-        match look(about) {
+    let mut unknown = Vec::new();
+    for check in checks {
+        match check(about) {
             Ok(advice) => advised.push(advice),
-            Err(why) if untold.contains(&why) => {}
-            Err(why) => untold.push(why),
+            Err(why) if unknown.contains(&why) => {}
+            Err(why) => unknown.push(why),
         }
     }
     advised.extend(rights(about));
-    let others = untold.into_iter().filter(|why| refused_command(why).is_none());
+    let others = unknown.into_iter().filter(|why| refused_command(why).is_none());
     advised.extend(others.map(|why| Advice::unknown("Redis setting", why)));
     advised
 }
 
 /// Returns advice on commands that the checks need and this user may not run.
 fn rights(about: &ServerDescription) -> Option<Advice> {
-    let refusals = about.settings.values().filter_map(|told| refused_command(told.as_ref().err()?));
+    let refusals = about.settings.values().filter_map(|value| refused_command(value.as_ref().err()?));
     let commands: BTreeSet<&str> = refusals.collect();
     if commands.is_empty() {
         return None;
@@ -95,8 +95,8 @@ fn replicas(about: &ServerDescription) -> Result<Advice, String> {
 
 fn subscribers(about: &ServerDescription) -> Result<Advice, String> {
     let limits = about.setting("client-output-buffer-limit")?;
-    let words: Vec<&str> = limits.split_whitespace().collect();
-    let pubsub = words.iter().position(|&word| word == "pubsub").and_then(|at| words.get(at + 1..at + 4));
+    let tokens: Vec<&str> = limits.split_whitespace().collect();
+    let pubsub = tokens.iter().position(|&word| word == "pubsub").and_then(|index| tokens.get(index + 1..index + 4));
     let Some(&[hard, soft, seconds]) = pubsub else { return Err("no limit for subscribers is told".to_owned()) };
     if hard == "0" && soft == "0" {
         return Ok(Advice::good("Redis buffer of a subscriber", "without limit"));
@@ -177,10 +177,10 @@ mod tests {
         let settings = [("save", "config|get"), ("maxmemory", "config|get"), ("slowlog-len", "slowlog|len")];
         let settings = settings.map(|(name, command)| (name, refused(command))).into();
         let advised = advise(&ServerDescription { settings, ..ServerDescription::default() });
-        let told: Vec<_> = advised.iter().filter(|advice| advice.setting == "Redis rights").collect();
+        let found: Vec<_> = advised.iter().filter(|advice| advice.setting == "Redis rights").collect();
         let why = "this user may not run config|get, slowlog|len: `ACL SETUSER NAME +config|get +slowlog|len` lets it, or \
                    name another user";
-        assert_eq!(told, [&Advice::unknown("Redis rights", why)]);
+        assert_eq!(found, [&Advice::unknown("Redis rights", why)]);
         assert!(!advised.iter().any(|advice| advice.value.as_ref().is_err_and(|why| why.contains("NOPERM"))));
     }
 

@@ -196,19 +196,19 @@ impl RedisConnection {
         &mut self,
         script: &'static str,
         keys: &[&str],
-        words: &[&str],
+        arguments: &[&str],
         mut read: impl FnMut(&mut RespReader<'_>) -> Result<T, RespError>,
     ) -> ServerResult<T> {
         let count = keys.len().to_string();
         if let Some(digest) = self.digest(script)? {
-            let command = [&["EVALSHA", digest.as_str(), &count][..], keys, words].concat();
+            let command = [&["EVALSHA", digest.as_str(), &count][..], keys, arguments].concat();
             let answer = self.request_messages(1, &command, &mut read);
             if !matches!(&answer, Err(RedisServerError::Refused(line)) if line.starts_with("NOSCRIPT")) {
                 return answer;
             }
             self.scripts.retain(|(known, _)| *known != script);
         }
-        self.request_messages(1, &[&["EVAL", script, &count][..], keys, words].concat(), read)
+        self.request_messages(1, &[&["EVAL", script, &count][..], keys, arguments].concat(), read)
     }
 
     /// Returns the digest by which this server knows a script, after a `SCRIPT LOAD` if needed; none if the server
@@ -217,11 +217,11 @@ impl RedisConnection {
         if let Some((_, digest)) = self.scripts.iter().find(|(known, _)| *known == script) {
             return Ok(digest.clone());
         }
-        let told = self.request(&["SCRIPT", "LOAD", script], |items| match items.bulk()? {
+        let loaded = self.request(&["SCRIPT", "LOAD", script], |items| match items.bulk()? {
             digest if digest.len() <= MAX_DIGEST_BYTES => Ok(String::from_utf8_lossy(digest).into_owned()),
             _ => Err(UNEXPECTED),
         });
-        let digest = match told {
+        let digest = match loaded {
             Ok(digest) => Some(digest),
             Err(RedisServerError::Refused(_)) => None,
             Err(e) => return Err(e),
@@ -239,7 +239,7 @@ impl RedisConnection {
 
     /// Sends commands. Fails after the timeout of an answer, extended by a second for each mebibyte.
     pub fn send(&mut self, commands: &[u8]) -> ServerResult {
-        let begun = HostInstant::now(self.clock);
+        let start = HostInstant::now(self.clock);
         self.sent = 0;
         loop {
             let written = match commands.get(self.sent..).filter(|left| !left.is_empty()) {
@@ -254,7 +254,7 @@ impl RedisConnection {
                 Ok(0) => return Err(RedisServerError::Closed),
                 Ok(bytes) => {
                     self.sent += bytes;
-                    if self.sent < commands.len() && time_left(TIMEOUT, &begun, self.sent).is_zero() {
+                    if self.sent < commands.len() && time_left(TIMEOUT, &start, self.sent).is_zero() {
                         return Err(RedisServerError::Timeout);
                     }
                 }
@@ -285,17 +285,18 @@ impl RedisConnection {
         timeout: Duration,
         read: impl FnOnce(&mut RespReader<'_>) -> Result<T, RespError>,
     ) -> ServerResult<T> {
-        let begun = HostInstant::now(self.clock);
+        let start = HostInstant::now(self.clock);
         let length = loop {
-            let most = if self.discarded_replies > 0 { MAX_PLAIN_REPLY_BYTES } else { resp::max_reply_bytes(messages) };
-            match self.length_within(most)? {
+            let max_bytes =
+                if self.discarded_replies > 0 { MAX_PLAIN_REPLY_BYTES } else { resp::max_reply_bytes(messages) };
+            match self.length_within(max_bytes)? {
                 Some(length) if self.discarded_replies > 0 => {
                     self.discarded_replies -= 1;
                     self.consume(length);
                 }
                 Some(length) => break length,
                 None => {
-                    let left = time_left(timeout, &begun, self.unread().len());
+                    let left = time_left(timeout, &start, self.unread().len());
                     if left.is_zero() || !self.receive_within(left)? {
                         return Err(RedisServerError::Timeout);
                     }
@@ -324,8 +325,8 @@ impl RedisConnection {
     }
 
     #[inline]
-    fn length_within(&self, most: usize) -> ServerResult<Option<usize>> {
-        Ok(resp::length(self.unread(), most)?)
+    fn length_within(&self, max_bytes: usize) -> ServerResult<Option<usize>> {
+        Ok(resp::length(self.unread(), max_bytes)?)
     }
 
     #[inline]
@@ -437,9 +438,9 @@ impl RedisConnection {
 
 /// Returns the time left of a timeout that started at `begun` and grows with the transferred `bytes`. Rounded up to
 /// whole seconds, so that the socket's timeout seldom changes.
-fn time_left(timeout: Duration, begun: &HostInstant, bytes: usize) -> Duration {
-    let most = timeout + Duration::from_secs((bytes / BYTES_A_SECOND) as u64);
-    let left = most.saturating_sub(begun.elapsed());
+fn time_left(timeout: Duration, start: &HostInstant, bytes: usize) -> Duration {
+    let total = timeout + Duration::from_secs((bytes / BYTES_A_SECOND) as u64);
+    let left = total.saturating_sub(start.elapsed());
     if left.is_zero() { left } else { Duration::from_secs(left.as_secs() + 1).min(timeout) }
 }
 

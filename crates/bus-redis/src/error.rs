@@ -178,9 +178,9 @@ impl RedisServerError {
 
     /// Returns `meant` for a server that does not know a command of cluster nodes or sentinels. A server that knows the
     /// command and denies the right to it keeps its own refusal.
-    pub fn or_wrong_kind(self, meant: Self) -> Self {
+    pub fn or_wrong_kind(self, wrong_kind: Self) -> Self {
         match self {
-            Self::Refused(line) if line.starts_with("ERR ") => meant,
+            Self::Refused(line) if line.starts_with("ERR ") => wrong_kind,
             other => other,
         }
     }
@@ -324,8 +324,9 @@ mod tests {
             ("NOPERM this user has no permissions to run the 'cluster|slots' command", "NOPERM", "NOPERM"),
             ("LOADING Redis is loading the dataset in memory", "loading", "loading"),
         ] {
-            for (meant, word) in [(RedisServerError::NoCluster, cluster), (RedisServerError::NoSentinel, sentinel)] {
-                let sentence = RedisServerError::from_line(line.as_bytes()).or_wrong_kind(meant).to_string();
+            for (wrong_kind, word) in [(RedisServerError::NoCluster, cluster), (RedisServerError::NoSentinel, sentinel)]
+            {
+                let sentence = RedisServerError::from_line(line.as_bytes()).or_wrong_kind(wrong_kind).to_string();
                 assert!(sentence.contains(word), "{line}: {sentence}");
             }
         }

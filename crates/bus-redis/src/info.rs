@@ -164,16 +164,16 @@ fn digest(text: &str) -> u32 {
 }
 
 fn syncs_always(link: &mut RedisConnection) -> ServerResult<bool> {
-    let told = link.request(&["CONFIG", "GET", "appendfsync"], |items| match items.array()? {
+    let answer = link.request(&["CONFIG", "GET", "appendfsync"], |items| match items.array()? {
         2 => {
             let _name = items.bulk()?;
             Ok(items.bulk()? == b"always")
         }
         _ => Ok(false),
     });
-    match told {
+    match answer {
         Err(RedisServerError::Refused(_)) => Ok(false),
-        told => told,
+        answer => answer,
     }
 }
 

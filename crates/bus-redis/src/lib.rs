@@ -169,9 +169,9 @@ impl RedisBus {
 
     fn with_connection<T>(
         &self,
-        question: impl FnOnce(&mut RedisConnection) -> ServerResult<T>,
+        request: impl FnOnce(&mut RedisConnection) -> ServerResult<T>,
     ) -> Result<T, ConnectError> {
-        with_new_connection(&self.server, question)
+        with_new_connection(&self.server, request)
     }
 
     fn open_puller(&self, queue: impl RedisQueue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
@@ -354,10 +354,10 @@ impl Connection for RedisBus {
 
     fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         check_name("queue", queue)?;
-        let there = self.server.for_name(queue);
+        let server = self.server.for_name(queue);
         let count = match self.server.mechanism {
-            Mechanism::Plain => with_new_connection(&there, |link| list_at_least_once::count_waiting(link, queue)),
-            Mechanism::Streams => with_new_connection(&there, |link| stream_group::count_waiting(link, queue)),
+            Mechanism::Plain => with_new_connection(&server, |link| list_at_least_once::count_waiting(link, queue)),
+            Mechanism::Streams => with_new_connection(&server, |link| stream_group::count_waiting(link, queue)),
         };
         count.map(Some)
     }
@@ -365,9 +365,9 @@ impl Connection for RedisBus {
     fn loss_risk(&self, queue: &str) -> Result<Option<String>, ConnectError> {
         check_name("queue", queue)?;
         let about = self.server_description();
-        let told =
+        let setting =
             |name| about.setting(name).map_err(|what| ConnectError::Server { server: self.server.name.clone(), what });
-        let (limit, policy) = (told("maxmemory")?, told("maxmemory-policy")?);
+        let (limit, policy) = (setting("maxmemory")?, setting("maxmemory-policy")?);
         // The other policies evict only keys with a time to live, which queues do not have.
         let evicts = limit != "0" && policy.starts_with("allkeys-");
         Ok(evicts.then(|| format!("maxmemory-policy {policy} deletes whole queues when {limit} bytes are used")))
@@ -375,10 +375,10 @@ impl Connection for RedisBus {
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
         check_name("queue", queue)?;
-        let there = self.server.for_name(queue);
+        let server = self.server.for_name(queue);
         match self.server.mechanism {
-            Mechanism::Plain => with_new_connection(&there, |link| list_at_least_once::remove(link, queue)),
-            Mechanism::Streams => with_new_connection(&there, |link| stream::remove(link, queue)),
+            Mechanism::Plain => with_new_connection(&server, |link| list_at_least_once::remove(link, queue)),
+            Mechanism::Streams => with_new_connection(&server, |link| stream::remove(link, queue)),
         }
     }
 }
@@ -386,7 +386,7 @@ impl Connection for RedisBus {
 /// Opens a connection to a ready server, and runs the request over it.
 fn with_new_connection<T>(
     server: &RedisEndpoint,
-    question: impl FnOnce(&mut RedisConnection) -> ServerResult<T>,
+    request: impl FnOnce(&mut RedisConnection) -> ServerResult<T>,
 ) -> Result<T, ConnectError> {
-    RedisConnection::open_ready(server).and_then(|mut link| question(&mut link)).map_err(|e| server.error(&e))
+    RedisConnection::open_ready(server).and_then(|mut link| request(&mut link)).map_err(|e| server.error(&e))
 }

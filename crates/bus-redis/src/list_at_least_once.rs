@@ -221,8 +221,8 @@ pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> ServerRe
 }
 
 pub(crate) fn remove(link: &mut RedisConnection, queue: &str) -> ServerResult {
-    let [again, pullers, pullers_keys] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
-    link.request(&["EVAL", REMOVE, "3", queue, &again, &pullers, &pullers_keys], |items| items.integer())?;
+    let [returned, pullers, pullers_keys] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
+    link.request(&["EVAL", REMOVE, "3", queue, &returned, &pullers, &pullers_keys], |items| items.integer())?;
     Ok(())
 }
 
@@ -257,9 +257,9 @@ impl ListAtLeastOnce {
     fn start_connection(&self, link: &mut RedisConnection, new: &ListKeys, known: &str) -> ServerResult<(i64, i64)> {
         let (old, silence) = (&self.keys, format_millis(self.silence_ns));
         let keys = [&old.taken, &old.heartbeat, &new.taken, &new.heartbeat, &new.returned, &new.pullers, &new.queue];
-        let words = [known, silence.as_str(), old.id.as_str(), new.id.as_str(), self.foreign_argument()];
+        let arguments = [known, silence.as_str(), old.id.as_str(), new.id.as_str(), self.foreign_argument()];
         let script = ["EVAL", scripts().resume.as_str(), "7"];
-        link.request(&[&script[..], &keys.map(String::as_str), &words].concat(), |items| {
+        link.request(&[&script[..], &keys.map(String::as_str), &arguments].concat(), |items| {
             items.array()?;
             Ok((items.integer()?, items.integer()?))
         })
@@ -272,22 +272,22 @@ impl ListAtLeastOnce {
         if is_due {
             self.last_heartbeat = self.last_heartbeat.restarted();
         }
-        let Self { keys, unacknowledged: held, newest, foreign, .. } = self;
+        let Self { keys, unacknowledged, newest, foreign, .. } = self;
         let (limit, silence) =
             (if self.has_foreign_head { 1 } else { limit }.to_string(), format_millis(self.silence_ns));
-        let most = MAX_PULLED_BYTES.to_string();
+        let max_bytes = MAX_PULLED_BYTES.to_string();
         let due = if is_due { "1" } else { "0" };
-        let places: [&str; 5] = [&keys.queue, &keys.returned, &keys.taken, &keys.heartbeat, &keys.pullers];
-        let words: [&str; 5] = [&limit, &silence, &keys.id, due, &most];
-        let (mut handed, mut again, mut count, mut refused) = (0, 0, 0, None);
-        link.run_script(TAKE, &places, &words, |items| {
+        let script_keys: [&str; 5] = [&keys.queue, &keys.returned, &keys.taken, &keys.heartbeat, &keys.pullers];
+        let arguments: [&str; 5] = [&limit, &silence, &keys.id, due, &max_bytes];
+        let (mut handed, mut returned, mut count, mut refused) = (0, 0, 0, None);
+        link.run_script(TAKE, &script_keys, &arguments, |items| {
             count = items.array()?.checked_sub(1).ok_or(UNEXPECTED)?;
-            again = usize::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
+            returned = usize::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
             while handed < count && refused.is_none() {
                 match decode_message(items.bulk()?, *foreign) {
                     Ok(message) => {
-                        let tag = next_tag(newest, held);
-                        handler(PulledMessage { tag, ..PulledMessage::without_tag(message, handed < again) });
+                        let tag = next_tag(newest, unacknowledged);
+                        handler(PulledMessage { tag, ..PulledMessage::without_tag(message, handed < returned) });
                         handed += 1;
                     }
                     Err(e) => refused = Some(e),
@@ -297,8 +297,8 @@ impl ListAtLeastOnce {
         })?;
         self.has_foreign_head = refused.is_some();
         if let Some(e) = refused {
-            let again = again.saturating_sub(handed);
-            self.put_back(link, count - handed - again, again)?;
+            let returned = returned.saturating_sub(handed);
+            self.put_back(link, count - handed - returned, returned)?;
             if handed == 0 {
                 return Err(e);
             }
@@ -309,18 +309,19 @@ impl ListAtLeastOnce {
     /// Returns the messages of dead pullers to the queue.
     fn reclaim_from_dead(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.last_reclaim = self.last_reclaim.restarted();
-        let ListKeys { queue, returned: again, pullers, puller_prefix: beside, .. } = &self.keys;
+        let ListKeys { queue, returned, pullers, puller_prefix, .. } = &self.keys;
         let script = scripts().reclaim_from_dead.as_str();
-        let command: [&str; 8] = ["EVAL", script, "3", pullers, again, queue, beside, self.foreign_argument()];
+        let command: [&str; 8] =
+            ["EVAL", script, "3", pullers, returned, queue, puller_prefix, self.foreign_argument()];
         link.request(&command, |items| items.integer()).map(|_count| ())
     }
 
     /// Puts the newest messages back to where they were, if they still are this puller's: `queue` of them to the queue,
     /// and `returned` of the next ones to the list of returned messages.
-    fn put_back(&mut self, link: &mut RedisConnection, queue: usize, again: usize) -> ServerResult {
+    fn put_back(&mut self, link: &mut RedisConnection, queue: usize, returned: usize) -> ServerResult {
         let ListKeys { taken, queue: there, returned: first, .. } = &self.keys;
         let keys = [taken, there, first].map(String::clone);
-        let counts = [queue, again].map(|count| count.to_string());
+        let counts = [queue, returned].map(|count| count.to_string());
         self.run_with_heartbeat(
             link,
             &scripts().put_back,
@@ -336,13 +337,18 @@ impl ListAtLeastOnce {
         link: &mut RedisConnection,
         script: &'static str,
         keys: &[&str],
-        words: &[&str],
+        arguments: &[&str],
     ) -> ServerResult<i64> {
         self.last_heartbeat = self.last_heartbeat.restarted();
         let silence = format_millis(self.silence_ns);
-        let ListKeys { heartbeat: alive, pullers, id, .. } = &self.keys;
-        let (signs, sign): ([&str; 2], [&str; 2]) = ([alive, pullers], [&silence, id]);
-        link.run_script(script, &[&signs, keys].concat(), &[&sign, words].concat(), |items| items.integer())
+        let ListKeys { heartbeat, pullers, id, .. } = &self.keys;
+        let (heartbeat_keys, heartbeat_arguments): ([&str; 2], [&str; 2]) = ([heartbeat, pullers], [&silence, id]);
+        link.run_script(
+            script,
+            &[&heartbeat_keys, keys].concat(),
+            &[&heartbeat_arguments, arguments].concat(),
+            |items| items.integer(),
+        )
     }
 
     /// Sleeps on a server whose memory is full: only scripts may move messages there, and scripts cannot block. No
@@ -366,16 +372,16 @@ impl RedisQueue for ListAtLeastOnce {
         check_list(link, &self.keys.queue, self.foreign)
     }
 
-    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> ServerResult<bool> {
+    fn resume(&mut self, link: &mut RedisConnection, has_retained_all: bool) -> ServerResult<bool> {
         self.last_heartbeat = self.last_heartbeat.restarted();
         let new = ListKeys::new(&self.keys.queue, self.clock);
         let kept = usize::from(self.prefetched.is_some());
         let known = self.unacknowledged.len() + kept;
         // In older data these positions hold other messages, which must not be deleted.
-        let trusted = if has_kept_all { known } else { 0 };
+        let trusted = if has_retained_all { known } else { 0 };
         let (still_known, there) = self.start_connection(link, &new, &trusted.to_string())?;
         self.keys = new;
-        let going_back = self.pending_return.take();
+        let pending_return = self.pending_return.take();
         if known > 0 && still_known == 0 {
             self.maybe_redelivered += self.unacknowledged.len() as u64;
             self.unacknowledged.clear();
@@ -386,7 +392,7 @@ impl RedisQueue for ListAtLeastOnce {
             self.is_acknowledging = false;
         } else if there < known as i64 {
             // The server had returned that message, and its answer was lost.
-            self.unacknowledged.retain(|&tag| Some(tag) != going_back);
+            self.unacknowledged.retain(|&tag| Some(tag) != pending_return);
         }
         // A list exists whenever it holds something, so its removal cannot be detected.
         Ok(false)
@@ -417,23 +423,24 @@ impl RedisQueue for ListAtLeastOnce {
         let timeout = timeout.min(Duration::from_nanos(self.silence_ns / 3)).max(MIN_SLEEP);
         self.last_heartbeat = self.last_heartbeat.restarted();
         let before = self.last_heartbeat;
-        let ListKeys { queue, taken, heartbeat: alive, pullers, id, .. } = &self.keys;
+        let ListKeys { queue, taken, heartbeat, pullers, id, .. } = &self.keys;
         let mut commands = Vec::new();
         let renew = scripts().renew.as_str();
-        resp::command(&mut commands, &["EVAL", renew, "2", alive, pullers, &format_millis(self.silence_ns), id]);
+        resp::command(&mut commands, &["EVAL", renew, "2", heartbeat, pullers, &format_millis(self.silence_ns), id]);
         resp::command(&mut commands, &["BLMOVE", queue, taken, "RIGHT", "LEFT", &format_seconds(timeout)]);
         link.send(&commands)?;
         link.receive_reply(TIMEOUT, |items| items.integer())?;
-        let came = link.receive_messages(1, timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)));
-        let came = match came {
+        let received =
+            link.receive_messages(1, timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)));
+        let received = match received {
             Err(RedisServerError::OutOfMemory(_)) => return self.wait_on_full_server(link, timeout),
-            came => came?,
+            received => received?,
         };
-        if came.as_ref().is_some_and(|bytes| decode_message(bytes, self.foreign).is_err()) {
+        if received.as_ref().is_some_and(|bytes| decode_message(bytes, self.foreign).is_err()) {
             // The next call finds it there, and reports it.
             return self.put_back(link, 1, 0);
         }
-        self.prefetched = came.map(|bytes| (before, bytes));
+        self.prefetched = received.map(|bytes| (before, bytes));
         Ok(())
     }
 
@@ -455,23 +462,23 @@ impl RedisQueue for ListAtLeastOnce {
     }
 
     fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> ServerResult<bool> {
-        let Ok(at) = self.unacknowledged.binary_search(&tag) else { return Ok(false) };
+        let Ok(index) = self.unacknowledged.binary_search(&tag) else { return Ok(false) };
         // Messages that others have returned are missing at the oldest end, so positions count from the newest.
-        let newer = self.unacknowledged.len() - 1 - at + usize::from(self.prefetched.is_some());
+        let newer = self.unacknowledged.len() - 1 - index + usize::from(self.prefetched.is_some());
         self.pending_return = Some(tag);
-        let (taken, again) = (self.keys.taken.clone(), self.keys.returned.clone());
-        let count = self.run_with_heartbeat(link, &scripts().give_back, &[&taken, &again], &[&newer.to_string()])?;
+        let (taken, returned) = (self.keys.taken.clone(), self.keys.returned.clone());
+        let count = self.run_with_heartbeat(link, &scripts().give_back, &[&taken, &returned], &[&newer.to_string()])?;
         self.pending_return = None;
-        self.unacknowledged.remove(at);
+        self.unacknowledged.remove(index);
         Ok(count > 0)
     }
 
     fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {
-        let ListKeys { queue, returned: again, pullers, id, taken, heartbeat: alive, .. } = &self.keys;
-        let keys: [&str; 5] = [taken, alive, again, pullers, queue];
-        let words: [&str; 2] = [id, self.foreign_argument()];
+        let ListKeys { queue, returned, pullers, id, taken, heartbeat, .. } = &self.keys;
+        let keys: [&str; 5] = [taken, heartbeat, returned, pullers, queue];
+        let arguments: [&str; 2] = [id, self.foreign_argument()];
         let script = ["EVAL", scripts().leave.as_str(), "5"];
-        link.request(&[&script[..], &keys, &words].concat(), |items| items.integer())?;
+        link.request(&[&script[..], &keys, &arguments].concat(), |items| items.integer())?;
         Ok(())
     }
 }
@@ -479,15 +486,15 @@ impl RedisQueue for ListAtLeastOnce {
 impl ListKeys {
     fn new(queue: &str, clock: HostClock) -> Self {
         let id = unique_id(clock);
-        let [again, pullers, beside] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
-        let (taken, alive) = (format!("{beside}taken/{id}"), format!("{beside}alive/{id}"));
-        Self { queue: queue.to_owned(), returned: again, pullers, puller_prefix: beside, id, taken, heartbeat: alive }
+        let [returned, pullers, puller_prefix] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
+        let (taken, heartbeat) = (format!("{puller_prefix}taken/{id}"), format!("{puller_prefix}alive/{id}"));
+        Self { queue: queue.to_owned(), returned, pullers, puller_prefix, id, taken, heartbeat }
     }
 }
 
 /// Registers a message as handed over; returns its tag.
-fn next_tag(newest: &mut u64, held: &mut Vec<u64>) -> u64 {
+fn next_tag(newest: &mut u64, unacknowledged: &mut Vec<u64>) -> u64 {
     *newest += 1;
-    held.push(*newest);
+    unacknowledged.push(*newest);
     *newest
 }

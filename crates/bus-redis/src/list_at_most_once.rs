@@ -79,10 +79,10 @@ impl ListAtMostOnce {
         link.receive_reply(TIMEOUT, |items| items.integer())?;
         self.pending_return.clear();
         self.has_foreign_head = true;
-        let said = std::mem::replace(&mut self.return_record, return_record_key(&self.queue, self.clock));
-        let mut forgetting = Vec::new();
-        resp::command(&mut forgetting, &["DEL", &said]);
-        link.send_unanswered(&forgetting)
+        let record = std::mem::replace(&mut self.return_record, return_record_key(&self.queue, self.clock));
+        let mut deletion = Vec::new();
+        resp::command(&mut deletion, &["DEL", &record]);
+        link.send_unanswered(&deletion)
     }
 
     /// Puts back pending messages. Then, while the next message is foreign, refuses it without taking it.
@@ -107,7 +107,7 @@ impl RedisQueue for ListAtMostOnce {
         check_list(link, &self.queue, self.foreign)
     }
 
-    fn resume(&mut self, _link: &mut RedisConnection, _has_kept_all: bool) -> ServerResult<bool> {
+    fn resume(&mut self, _link: &mut RedisConnection, _has_retained_all: bool) -> ServerResult<bool> {
         Ok(false)
     }
 
@@ -118,19 +118,19 @@ impl RedisQueue for ListAtMostOnce {
             return Ok(());
         }
         let limit = self.portion.limit(limit);
-        let Self { queue, foreign, portion, pending_return: back, .. } = self;
+        let Self { queue, foreign, portion, pending_return, .. } = self;
         let mut refused = None;
         link.request_messages(limit, &["RPOP", queue, &limit.to_string()], |items| {
-            for at in 0..items.array()? {
+            for index in 0..items.array()? {
                 let bytes = items.bulk()?;
                 portion.record_size(bytes.len());
                 match decode_message(bytes, *foreign) {
-                    Ok(message) if back.is_empty() => handler(PulledMessage::without_tag(message, false)),
-                    Err(e) if at == 0 => {
+                    Ok(message) if pending_return.is_empty() => handler(PulledMessage::without_tag(message, false)),
+                    Err(e) if index == 0 => {
                         refused = Some(e);
-                        back.push(bytes.to_vec());
+                        pending_return.push(bytes.to_vec());
                     }
-                    _ => back.push(bytes.to_vec()),
+                    _ => pending_return.push(bytes.to_vec()),
                 }
             }
             Ok(())
@@ -151,21 +151,21 @@ impl RedisQueue for ListAtMostOnce {
         let mut command = Vec::new();
         resp::command(&mut command, &["BRPOP", &self.queue, &format_seconds(timeout)]);
         link.send(&command)?;
-        let came = link.receive_messages(1, timeout + TIMEOUT, |items| {
+        let received = link.receive_messages(1, timeout + TIMEOUT, |items| {
             if items.array()? == 0 {
                 return Ok(None);
             }
             let _key = items.bulk()?;
             Ok(Some(items.bulk()?.to_vec()))
         })?;
-        match came {
+        match received {
             // The next call finds it there, and reports it.
             Some(bytes) if decode_message(&bytes, self.foreign).is_err() => {
                 self.pending_return.push(bytes);
                 self.put_back(link)
             }
-            came => {
-                self.prefetched = came;
+            received => {
+                self.prefetched = received;
                 Ok(())
             }
         }

@@ -45,18 +45,18 @@ impl RedisConnection {
         let (mut last, mut may_pass) = (None, false);
         for address in &server.addresses {
             let opened = match (server.sentinel.as_deref(), server.slot()) {
-                (Some(master), _) => Self::master_of(server, address, master).and_then(|there| {
+                (Some(master), _) => Self::master_of(server, address, master).and_then(|target| {
                     // Without a login the first request is refused.
-                    let opened = Self::login(server, &there).and_then(|mut link| link.is_master().map(|_| link));
+                    let opened = Self::login(server, &target).and_then(|mut link| link.is_master().map(|_| link));
                     opened.map_err(|e| match e {
                         RedisServerError::LoginRefused | RedisServerError::LoginRequired => {
-                            RedisServerError::MasterLogin { master: there.to_string(), reason: Box::new(e) }
+                            RedisServerError::MasterLogin { master: target.to_string(), reason: Box::new(e) }
                         }
                         other => other,
                     })
                 }),
                 (None, Some(slot)) => {
-                    Self::node_of(server, address, slot).and_then(|there| Self::login(server, &there))
+                    Self::node_of(server, address, slot).and_then(|target| Self::login(server, &target))
                 }
                 (None, None) => Self::login(server, address),
             };
@@ -85,30 +85,30 @@ impl RedisConnection {
         master: &str,
     ) -> ServerResult<RedisServerAddress> {
         let mut link = Self::connect(server, sentinel)?;
-        let question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master];
-        let place = match link.request(&question, node_address::read_master) {
+        let command = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master];
+        let address = match link.request(&command, node_address::read_master) {
             // Sends the password only after this refusal: a sentinel without a password refuses any.
             Err(RedisServerError::LoginRequired) => {
                 link.authenticate(server.sentinel_login()).map_err(|e| match e {
                     RedisServerError::LoginRefused => RedisServerError::SentinelLogin { is_given: true },
                     other => other,
                 })?;
-                link.request(&question, node_address::read_master).map_err(|e| match e {
+                link.request(&command, node_address::read_master).map_err(|e| match e {
                     RedisServerError::LoginRequired => RedisServerError::SentinelLogin { is_given: false },
                     other => other,
                 })
             }
-            told => told,
+            answer => answer,
         };
-        let place = place.map_err(|e| e.or_wrong_kind(RedisServerError::NoSentinel))?;
-        place.ok_or_else(|| RedisServerError::NoMaster(master.to_owned()))
+        let address = address.map_err(|e| e.or_wrong_kind(RedisServerError::NoSentinel))?;
+        address.ok_or_else(|| RedisServerError::NoMaster(master.to_owned()))
     }
 
     /// Asks a cluster node for the master of a slot.
     fn node_of(server: &RedisEndpoint, node: &RedisServerAddress, slot: u16) -> ServerResult<RedisServerAddress> {
         let mut link = Self::login(server, node)?;
-        let place = link.request(&["CLUSTER", "SLOTS"], |items| node_address::read_node(items, slot));
-        match place.map_err(|e| e.or_wrong_kind(RedisServerError::NoCluster))? {
+        let address = link.request(&["CLUSTER", "SLOTS"], |items| node_address::read_node(items, slot));
+        match address.map_err(|e| e.or_wrong_kind(RedisServerError::NoCluster))? {
             Some((host, port)) => Ok(node_address::reported_address(node, host, port)),
             None => Err(RedisServerError::TransientRefusal(format!("no node of the cluster has the slot {slot}"))),
         }

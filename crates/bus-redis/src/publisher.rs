@@ -134,20 +134,20 @@ impl RedisPublisher {
     ) -> Result<(), PipelineFailure> {
         self.unknown.clear();
         self.abandoned = None;
-        let origin = |at: usize| MessageId { sequence: first.sequence.wrapping_add(at as u64), ..first };
-        let mut packed = std::mem::take(&mut self.commands);
-        packed.clear();
-        for (at, payload) in payloads.iter().enumerate() {
-            packed.extend_from_slice(&self.head);
-            resp::bulk(&mut packed, &[&header(stamp, kind, origin(at)), payload]);
+        let origin = |index: usize| MessageId { sequence: first.sequence.wrapping_add(index as u64), ..first };
+        let mut commands = std::mem::take(&mut self.commands);
+        commands.clear();
+        for (index, payload) in payloads.iter().enumerate() {
+            commands.extend_from_slice(&self.head);
+            resp::bulk(&mut commands, &[&header(stamp, kind, origin(index)), payload]);
         }
         if let Some(retention) = &mut self.retention {
             payloads.iter().for_each(|payload| retention.count_message(HEADER_BYTES + payload.len()));
         }
-        let sent = self.exchange(&packed, payloads.len());
-        self.commands = packed;
+        let sent = self.exchange(&commands, payloads.len());
+        self.commands = commands;
         if let Err(failure) = &sent {
-            let value = |at: usize| encode(stamp, kind, origin(at), payloads[at]);
+            let value = |index: usize| encode(stamp, kind, origin(index), payloads[index]);
             self.unknown = Fate::unknown(&failure.fates).map(value).collect();
         }
         sent
@@ -155,26 +155,26 @@ impl RedisPublisher {
 
     /// Sends commands in one write, then reads their replies. If a cluster node refuses because the name has moved,
     /// sends them to the node that has it now.
-    fn exchange(&mut self, packed: &[u8], count: usize) -> Result<(), PipelineFailure> {
-        match self.exchange_at_node(packed, count) {
-            Err(failure) if failure.has_moved() => self.exchange_at_node(packed, count),
+    fn exchange(&mut self, commands: &[u8], count: usize) -> Result<(), PipelineFailure> {
+        match self.exchange_at_node(commands, count) {
+            Err(failure) if failure.has_moved() => self.exchange_at_node(commands, count),
             done => done,
         }
     }
 
     /// Sends commands to one node. Restores a connection that was lost before any byte went out.
-    fn exchange_at_node(&mut self, packed: &[u8], count: usize) -> Result<(), PipelineFailure> {
+    fn exchange_at_node(&mut self, commands: &[u8], count: usize) -> Result<(), PipelineFailure> {
         let all = |fate, error| PipelineFailure { fates: vec![fate; count], error };
         let mut link = match self.link.take().and_then(|mut link| (!link.is_closed()).then_some(link)) {
             Some(link) => link,
             None => self.reconnect().map_err(|e| all(Fate::NotPublished, e))?,
         };
-        if let Err(e) = link.send(packed) {
+        if let Err(e) = link.send(commands) {
             if link.sent() > 0 {
                 return Err(all(Fate::Unknown, e));
             }
             link = self.reconnect().map_err(|e| all(Fate::NotPublished, e))?;
-            if let Err(e) = link.send(packed) {
+            if let Err(e) = link.send(commands) {
                 let fate = if link.sent() > 0 { Fate::Unknown } else { Fate::NotPublished };
                 return Err(all(fate, e));
             }
@@ -192,7 +192,7 @@ impl RedisPublisher {
     fn read_replies(&mut self, mut link: RedisConnection, count: usize) -> Result<(), PipelineFailure> {
         let mut failure: Option<PipelineFailure> = None;
         let mut last = None;
-        for at in 0..count {
+        for index in 0..count {
             match link.receive_reply(TIMEOUT, SendReply::read) {
                 Ok(reply) => {
                     last = Some(reply);
@@ -203,8 +203,8 @@ impl RedisPublisher {
                 Err(e) => {
                     let is_silence = e.is_unanswered();
                     let fate = if is_silence { Fate::Unknown } else { Fate::NotPublished };
-                    let failed =
-                        failure.get_or_insert_with(|| PipelineFailure { fates: vec![Fate::Published; at], error: e });
+                    let failed = failure
+                        .get_or_insert_with(|| PipelineFailure { fates: vec![Fate::Published; index], error: e });
                     if is_silence {
                         failed.fates.resize(count, fate);
                         break;
@@ -242,12 +242,12 @@ impl RedisPublisher {
 
 impl ChannelReceivers {
     /// Returns whether to check the server's role: once a second, and as soon as a message has no receiver any more.
-    fn is_due(&mut self, heard: bool) -> bool {
+    fn is_due(&mut self, has_receiver: bool) -> bool {
         if !self.is_counted {
             return false;
         }
-        let has_left = self.has_receiver && !heard;
-        self.has_receiver = heard;
+        let has_left = self.has_receiver && !has_receiver;
+        self.has_receiver = has_receiver;
         let is_due = has_left || self.last_role_check.is_older_than(ROLE_CHECK_NS);
         if is_due {
             self.last_role_check = self.last_role_check.restarted();
@@ -295,12 +295,12 @@ impl Publisher for RedisPublisher {
             let Some(abandoned) = &self.abandoned else { return Ok(()) };
             return Err(BatchError::all_unknown(abandoned.count, abandoned.error()));
         }
-        let mut packed = Vec::new();
+        let mut commands = Vec::new();
         for value in &values {
-            packed.extend_from_slice(&self.head);
-            resp::bulk(&mut packed, &[value]);
+            commands.extend_from_slice(&self.head);
+            resp::bulk(&mut commands, &[value]);
         }
-        let Err(mut failure) = self.exchange(&packed, values.len()) else { return Ok(()) };
+        let Err(mut failure) = self.exchange(&commands, values.len()) else { return Ok(()) };
         failure.fates.iter_mut().for_each(|fate| *fate = fate.after_resend());
         if failure.error.is_transient() {
             self.unknown = Fate::unknown(&failure.fates).map(|index| values[index].clone()).collect();

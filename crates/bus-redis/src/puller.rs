@@ -54,7 +54,7 @@ pub(crate) trait RedisQueue: Send {
     /// Brings a new connection to this puller's state, at the start and after each loss; without `has_retained_all` the
     /// server may hold other messages than the puller took there. Returns true, once, if the queue is not the one that
     /// was pulled from.
-    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> ServerResult<bool>;
+    fn resume(&mut self, link: &mut RedisConnection, has_retained_all: bool) -> ServerResult<bool>;
 
     /// Accepts any queue at the next `resume`: the removal of this one is already reported.
     fn accept_any_queue(&mut self) {}
@@ -108,21 +108,22 @@ struct PullerConnection {
 impl<Q: RedisQueue> RedisPuller<Q> {
     /// Connects, checks the queue and joins it.
     pub fn open(server: Arc<RedisEndpoint>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
-        let resumed = connect_puller(&server).and_then(|mut there| {
-            queue.check(&mut there.link)?;
-            queue.resume(&mut there.link, true)?;
-            Ok(there)
+        let resumed = connect_puller(&server).and_then(|mut connection| {
+            queue.check(&mut connection.link)?;
+            queue.resume(&mut connection.link, true)?;
+            Ok(connection)
         });
-        let there = resumed.map_err(|e| server.error(&e))?;
-        let (run, last, connected) = (there.identity.clone(), there.client_identity(), HostInstant::now(server.clock));
-        let state = RedisConnectionState::Connected(there);
+        let connection = resumed.map_err(|e| server.error(&e))?;
+        let (identity, last_connection, connected) =
+            (connection.identity.clone(), connection.client_identity(), HostInstant::now(server.clock));
+        let state = RedisConnectionState::Connected(connection);
         Ok(Self {
             server,
             queue,
             wait,
             state,
-            identity: run,
-            last_connection: last,
+            identity,
+            last_connection,
             pending_error: None,
             reconnects: 0,
             connected,
@@ -150,20 +151,20 @@ impl<Q: RedisQueue> RedisPuller<Q> {
     fn resume_connection(&mut self) -> ServerResult {
         let Some(outcome) = self.state.outcome() else { return Ok(()) };
         self.connected = self.connected.restarted();
-        let has_kept_all = self.has_retained_all();
+        let has_retained_all = self.has_retained_all();
         let resumed = match &mut self.state {
-            RedisConnectionState::Connected(there) => outcome.and_then(|()| {
-                there.kill_previous(self.last_connection.as_ref())?;
-                self.last_connection = there.client_identity();
-                self.queue.resume(&mut there.link, has_kept_all)
+            RedisConnectionState::Connected(connection) => outcome.and_then(|()| {
+                connection.kill_previous(self.last_connection.as_ref())?;
+                self.last_connection = connection.client_identity();
+                self.queue.resume(&mut connection.link, has_retained_all)
             }),
             RedisConnectionState::Lost(_) => outcome.map(|()| false),
         };
         match resumed {
             Ok(is_another) => {
                 self.reconnects += 1;
-                self.adopt_server(has_kept_all);
-                if is_another && has_kept_all {
+                self.adopt_server(has_retained_all);
+                if is_another && has_retained_all {
                     self.pending_error = Some(self.queue_removed_error());
                 }
                 Ok(())
@@ -177,15 +178,15 @@ impl<Q: RedisQueue> RedisPuller<Q> {
 
     /// Returns whether the connected server certainly kept all its data.
     fn has_retained_all(&self) -> bool {
-        let RedisConnectionState::Connected(there) = &self.state else { return true };
-        DataIdentity::retains_all(self.identity.as_ref(), there.identity.as_ref())
+        let RedisConnectionState::Connected(connection) = &self.state else { return true };
+        DataIdentity::retains_all(self.identity.as_ref(), connection.identity.as_ref())
     }
 
     /// Adopts the connected server's identity, and notes an error if it may have lost messages.
-    fn adopt_server(&mut self, has_kept_all: bool) {
-        let RedisConnectionState::Connected(there) = &self.state else { return };
-        self.identity.clone_from(&there.identity);
-        if !has_kept_all {
+    fn adopt_server(&mut self, has_retained_all: bool) {
+        let RedisConnectionState::Connected(connection) = &self.state else { return };
+        self.identity.clone_from(&connection.identity);
+        if !has_retained_all {
             self.pending_error = Some(ReceiveError::MessagesLost(format!(
                 "{} was started again, or another server has taken over: what the queue '{}' held may be gone, or part of \
                  it, and what was acknowledged since it was last saved may come again; a server with appendfsync \
@@ -201,25 +202,26 @@ impl<Q: RedisQueue> RedisPuller<Q> {
         if self.pending_error.is_some() {
             return Ok(());
         }
-        let RedisConnectionState::Connected(there) = &mut self.state else { return Ok(()) };
-        if is_closed_by_server::<Q>(&mut there.link) {
+        let RedisConnectionState::Connected(connection) = &mut self.state else { return Ok(()) };
+        if is_closed_by_server::<Q>(&mut connection.link) {
             self.reconnect(&RedisServerError::Closed);
             return Ok(());
         }
-        let taken = self.queue.fetch(&mut there.link, limit, handler);
-        if let Some(error) = taken.as_ref().err().filter(|e| !matches!(e, RedisServerError::ForeignMessage)) {
+        let result = self.queue.fetch(&mut connection.link, limit, handler);
+        if let Some(error) = result.as_ref().err().filter(|e| !matches!(e, RedisServerError::ForeignMessage)) {
             self.drop_connection(error, limit);
         }
-        taken
+        result
     }
 
     /// Drops the connection after a request for up to `most` messages, and notes the loss that this error may mean.
-    fn drop_connection(&mut self, error: &RedisServerError, most: usize) {
-        let was_asked = matches!(&self.state, RedisConnectionState::Connected(there) if there.link.sent() > 0);
+    fn drop_connection(&mut self, error: &RedisServerError, max_messages: usize) {
+        let was_asked =
+            matches!(&self.state, RedisConnectionState::Connected(connection) if connection.link.sent() > 0);
         if Q::REMOVES_ON_READ && was_asked && error.is_unanswered() {
             let (server, queue) = (&self.server.name, self.queue.name());
             self.pending_error = Some(ReceiveError::MessagesLost(format!(
-                "{server} {error}; up to {most} messages that it took out of the queue '{queue}' may be gone; use \
+                "{server} {error}; up to {max_messages} messages that it took out of the queue '{queue}' may be gone; use \
                  'at-least-once' where none may be"
             )));
         } else if is_queue_removed(error) {
@@ -252,8 +254,10 @@ impl<Q: RedisQueue> RedisPuller<Q> {
             reconnect.wait(TIMEOUT);
         }
         self.resume_connection()?;
-        let RedisConnectionState::Connected(there) = &mut self.state else { return Err(RedisServerError::Timeout) };
-        let done = work(&mut self.queue, &mut there.link);
+        let RedisConnectionState::Connected(connection) = &mut self.state else {
+            return Err(RedisServerError::Timeout);
+        };
+        let done = work(&mut self.queue, &mut connection.link);
         if let Err(e) = &done
             && !matches!(e, RedisServerError::NotAcknowledged(_))
         {
@@ -269,14 +273,14 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
             return Ok(0);
         }
         let mut handed_over = 0;
-        let taken = self.fetch(limit.min(MAX_MESSAGES), &mut |pulled| {
+        let result = self.fetch(limit.min(MAX_MESSAGES), &mut |pulled| {
             handed_over += 1;
             handler(pulled);
         });
-        if let Some(news) = self.pending_error.take_if(|_| handed_over == 0) {
-            return Err(news);
+        if let Some(error) = self.pending_error.take_if(|_| handed_over == 0) {
+            return Err(error);
         }
-        match taken {
+        match result {
             // An error that does not pass by itself would recur on every connection, without a report.
             Err(e) if !e.is_transient() => {
                 let error = self.server.receive_error(&e);
@@ -334,12 +338,12 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
         match &mut self.state {
             RedisConnectionState::Lost(reconnect) => reconnect.wait(timeout),
             RedisConnectionState::Connected(_) if timeout.is_zero() => {}
-            RedisConnectionState::Connected(there) => {
-                if is_closed_by_server::<Q>(&mut there.link) {
+            RedisConnectionState::Connected(connection) => {
+                if is_closed_by_server::<Q>(&mut connection.link) {
                     return self.reconnect(&RedisServerError::Closed);
                 }
                 let timeout = timeout.clamp(MIN_SLEEP, MAX_SLEEP);
-                if let Err(error) = self.queue.wait_for_message(&mut there.link, timeout) {
+                if let Err(error) = self.queue.wait_for_message(&mut connection.link, timeout) {
                     self.drop_connection(&error, 1);
                 }
             }
@@ -357,9 +361,9 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
 
 impl<Q: RedisQueue> Drop for RedisPuller<Q> {
     fn drop(&mut self) {
-        if let RedisConnectionState::Connected(there) = &mut self.state {
+        if let RedisConnectionState::Connected(connection) = &mut self.state {
             // Messages that cannot be returned are redelivered once this puller has exceeded its silence limit.
-            let _ = self.queue.return_unacknowledged(&mut there.link);
+            let _ = self.queue.return_unacknowledged(&mut connection.link);
         }
     }
 }
@@ -372,10 +376,10 @@ impl PullerConnection {
 
     /// Ends the previous connection, if the server allows it, so that requests in flight there are not executed after
     /// this connection has read the state of the queue.
-    fn kill_previous(&mut self, last: Option<&(DataIdentity, i64)>) -> ServerResult {
-        let is_here = |run: &DataIdentity| self.identity.as_ref().is_some_and(|now| now.is_same_process(run));
-        let Some((_, number)) = last.filter(|(run, _)| is_here(run)) else { return Ok(()) };
-        match self.link.request(&["CLIENT", "KILL", "ID", &number.to_string()], |items| items.integer()) {
+    fn kill_previous(&mut self, last_connection: Option<&(DataIdentity, i64)>) -> ServerResult {
+        let is_here = |identity: &DataIdentity| self.identity.as_ref().is_some_and(|now| now.is_same_process(identity));
+        let Some((_, client_id)) = last_connection.filter(|(identity, _)| is_here(identity)) else { return Ok(()) };
+        match self.link.request(&["CLIENT", "KILL", "ID", &client_id.to_string()], |items| items.integer()) {
             Err(RedisServerError::Refused(_)) => Ok(()),
             ended => ended.map(|_count| ()),
         }
@@ -385,12 +389,12 @@ impl PullerConnection {
 /// Connects, and asks for the server's identity and the client id.
 fn connect_puller(server: &RedisEndpoint) -> ServerResult<PullerConnection> {
     let mut link = RedisConnection::open_ready(server)?;
-    let run = DataIdentity::request(&mut link)?;
-    let number = match link.request(&["CLIENT", "ID"], |items| items.integer()) {
+    let identity = DataIdentity::request(&mut link)?;
+    let client_id = match link.request(&["CLIENT", "ID"], |items| items.integer()) {
         Err(RedisServerError::Refused(_)) => None,
-        told => Some(told?),
+        answer => Some(answer?),
     };
-    Ok(PullerConnection { link, identity: run, client_id: number })
+    Ok(PullerConnection { link, identity, client_id })
 }
 
 /// Returns whether the error means that another client removed the queue.

@@ -71,7 +71,7 @@ impl fmt::Display for ReplyLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Payload => write!(f, "{} MiB in one value", MAX_BULK_BYTES >> 20),
-            Self::Bytes(most) => write!(f, "{} MiB", most >> 20),
+            Self::Bytes(max_bytes) => write!(f, "{} MiB", max_bytes >> 20),
             Self::Items => write!(f, "{MAX_ITEMS} values"),
             Self::Depth => write!(f, "{MAX_DEPTH} arrays one inside the other"),
         }
@@ -92,8 +92,8 @@ pub(crate) fn max_reply_bytes(messages: usize) -> usize {
 }
 
 /// Returns the length of the first reply in `bytes`, at most `max_bytes`; none if it is incomplete.
-pub(crate) fn length(bytes: &[u8], most: usize) -> Result<Option<usize>, RespError> {
-    let mut items = RespReader::with_limit(bytes, most);
+pub(crate) fn length(bytes: &[u8], max_bytes: usize) -> Result<Option<usize>, RespError> {
+    let mut items = RespReader::with_limit(bytes, max_bytes);
     Ok(items.skip()?.then_some(items.at))
 }
 
@@ -136,8 +136,8 @@ impl<'a> RespReader<'a> {
         Self::with_limit(bytes, MAX_REPLY_BYTES)
     }
 
-    pub fn with_limit(bytes: &'a [u8], most: usize) -> Self {
-        Self { bytes, at: 0, max_bytes: most }
+    pub fn with_limit(bytes: &'a [u8], max_bytes: usize) -> Self {
+        Self { bytes, at: 0, max_bytes }
     }
 
     pub fn at(&self) -> usize {
@@ -250,10 +250,10 @@ impl<'a> RespReader<'a> {
     }
 
     /// Reads a length up to `max_bytes`, beyond which the error names `limit`. The inner option is none for the length -1.
-    fn length(&mut self, most: usize, limit: ReplyLimit) -> Result<Option<Option<usize>>, RespError> {
+    fn length(&mut self, max_bytes: usize, limit: ReplyLimit) -> Result<Option<Option<usize>>, RespError> {
         let Some(number) = self.number()? else { return Ok(None) };
         match usize::try_from(number) {
-            Ok(length) if length <= most => Ok(Some(Some(length))),
+            Ok(length) if length <= max_bytes => Ok(Some(Some(length))),
             Ok(_) => Err(RespError::TooLarge(limit)),
             Err(_) if number == -1 => Ok(Some(None)),
             _ => Err(RespError::Invalid("a length is out of bounds")),

@@ -58,8 +58,8 @@ impl StreamRetention {
         })?;
         lengths.into_iter().for_each(|bytes| self.count_message(bytes));
         self.since_trim = 0;
-        let most = self.max_entries().unwrap_or(i64::MAX as u64).to_string();
-        link.request(&["XTRIM", &self.topic, "MAXLEN", "~", &most], |items| items.integer())?;
+        let max_entries = self.max_entries().unwrap_or(i64::MAX as u64).to_string();
+        link.request(&["XTRIM", &self.topic, "MAXLEN", "~", &max_entries], |items| items.integer())?;
         Ok(())
     }
 
@@ -75,11 +75,11 @@ impl StreamRetention {
     /// Returns the trims that are due; `last` is the id of the newest entry.
     pub fn due_trims(&mut self, last: EntryId) -> Vec<Vec<u8>> {
         let mut cuts = Vec::new();
-        if let Some(most) = self.max_entries()
-            && self.since_trim >= (most / 8).clamp(1, MAX_TRIM_INTERVAL)
+        if let Some(max_entries) = self.max_entries()
+            && self.since_trim >= (max_entries / 8).clamp(1, MAX_TRIM_INTERVAL)
         {
             self.since_trim = 0;
-            cuts.push(self.trim_command(&["MAXLEN", "~", &most.to_string()]));
+            cuts.push(self.trim_command(&["MAXLEN", "~", &max_entries.to_string()]));
         }
         let [now_ms, _] = last.numbers();
         if let Some(age_ms) = self.max_age_ms
@@ -138,8 +138,8 @@ mod tests {
         for _ in 0..5000 {
             cuts(&mut small, 400, 1);
         }
-        let most = small.max_entries().unwrap();
-        assert!((250..300).contains(&most), "{most}");
+        let max_entries = small.max_entries().unwrap();
+        assert!((250..300).contains(&max_entries), "{max_entries}");
         let mut large = retention(100, None);
         assert_eq!(cuts(&mut large, 1000, 1), ["XTRIM ticks MAXLEN ~ 1"]);
     }

@@ -65,23 +65,23 @@ impl StreamExtent {
     }
 
     /// Returns whether all entries lie after this place.
-    pub fn is_all_after(&self, place: EntryId) -> bool {
-        self.first.is_none_or(|first| first > place)
+    pub fn is_all_after(&self, position: EntryId) -> bool {
+        self.first.is_none_or(|first| first > position)
     }
 
     /// Returns whether the count of gone entries shows the loss after this place: no entry is left up to it, or none
     /// after it.
-    pub fn shows_loss_after(&self, place: EntryId) -> bool {
-        self.last == place || self.is_all_after(place)
+    pub fn shows_loss_after(&self, position: EntryId) -> bool {
+        self.last == position || self.is_all_after(position)
     }
 
     /// Returns the number of entries ever added up to this place; none if the server does not count, or entries lie on
     /// both sides.
-    pub fn count_up_to(&self, place: EntryId) -> Option<u64> {
-        if self.last == place {
+    pub fn count_up_to(&self, position: EntryId) -> Option<u64> {
+        if self.last == position {
             return self.added;
         }
-        self.trimmed_count().filter(|_| self.is_all_after(place))
+        self.trimmed_count().filter(|_| self.is_all_after(position))
     }
 }
 

@@ -76,17 +76,17 @@ impl PendingEntries {
 
     /// Adds an entry that may be held already, and replaces its tag.
     fn add_redelivered(&mut self, id: EntryId) -> u64 {
-        self.entries.retain(|&(_, held)| held != id);
+        self.entries.retain(|&(_, pending)| pending != id);
         self.add(id)
     }
 
     fn id_of(&self, tag: u64) -> Option<EntryId> {
-        let at = self.entries.binary_search_by_key(&tag, |&(tag, _)| tag);
-        at.ok().map(|at| self.entries[at].1)
+        let index = self.entries.binary_search_by_key(&tag, |&(tag, _)| tag);
+        index.ok().map(|index| self.entries[index].1)
     }
 
     fn remove(&mut self, tag: u64) {
-        self.entries.retain(|&(held, _)| held != tag);
+        self.entries.retain(|&(pending, _)| pending != tag);
     }
 
     /// Returns the ids of all entries, in the order of the stream.
@@ -151,7 +151,7 @@ impl StreamAtLeastOnce {
     fn take_new(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         let asked = self.portion.limit(limit);
         self.consumer.request_new(link, asked, &[])?;
-        let (held, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
+        let (pending, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
         let mut outcome = Ok(());
         link.receive_messages(asked, TIMEOUT, |items| {
             read_reply(items, &mut |entry| {
@@ -159,7 +159,7 @@ impl StreamAtLeastOnce {
                 portion.record_size(whole.len());
                 match decode_message(&whole, foreign) {
                     Ok(message) => {
-                        let tag = held.add(entry.id);
+                        let tag = pending.add(entry.id);
                         handler(PulledMessage { message, redelivered: false, deliveries: Some(1), tag });
                     }
                     // The foreign entry stays as it is, in the stream.
@@ -178,7 +178,7 @@ impl StreamAtLeastOnce {
         handler: &mut PullHandler<'_>,
     ) -> ServerResult {
         self.last_claim = self.last_claim.restarted();
-        let (held, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
+        let (pending, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
         let mut outcome = Ok(());
         let limit = portion.limit(limit);
         self.claim_cursor = self.consumer.claim(link, limit, self.claim_cursor, &mut |entry, deliveries| {
@@ -186,7 +186,7 @@ impl StreamAtLeastOnce {
             portion.record_size(whole.len());
             match decode_message(&whole, foreign) {
                 Ok(message) => {
-                    let tag = held.add_redelivered(entry.id);
+                    let tag = pending.add_redelivered(entry.id);
                     handler(PulledMessage { message, redelivered: true, deliveries: Some(deliveries), tag });
                 }
                 Err(refused) => outcome = Err(refused),
@@ -234,11 +234,11 @@ impl RedisQueue for StreamAtLeastOnce {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> ServerResult<bool> {
+    fn resume(&mut self, link: &mut RedisConnection, has_retained_all: bool) -> ServerResult<bool> {
         // A server that has come back may have given them to others, and the last heartbeat may not have arrived.
         self.owned_since = None;
         self.consumer.join(link)?;
-        if !has_kept_all {
+        if !has_retained_all {
             self.return_prefetched(link)?;
         }
         Ok(self.consumer.take_replaced())

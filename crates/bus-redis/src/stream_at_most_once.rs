@@ -41,7 +41,7 @@ impl RedisQueue for StreamAtMostOnce {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut RedisConnection, _has_kept_all: bool) -> ServerResult<bool> {
+    fn resume(&mut self, link: &mut RedisConnection, _has_retained_all: bool) -> ServerResult<bool> {
         self.consumer.join(link)?;
         Ok(self.consumer.take_replaced())
     }

@@ -122,14 +122,14 @@ impl StreamFeed {
         let mut link = RedisConnection::open_ready(server)?;
         let run = DataIdentity::request(&mut link)?;
         let extent = request_extent(&mut link, topic)?;
-        let (place, read) = match (start, extent) {
+        let (position, read) = match (start, extent) {
             (_, None) => (EntryId::START, Some(0)),
             (StartPosition::Now, Some(extent)) => (extent.last, extent.added),
             (StartPosition::Oldest | StartPosition::Sequence(_) | StartPosition::After(_), Some(extent)) => {
                 (EntryId::START, extent.trimmed_count())
             }
         };
-        Self::start_reading(link, topic, StreamPosition::begin(place, read, run), extent, server, false)
+        Self::start_reading(link, topic, StreamPosition::begin(position, read, run), extent, server, false)
     }
 
     /// Reconnects and resumes after the last received entry wherever that is possible; `last_poll` has the numbers received
@@ -139,7 +139,7 @@ impl StreamFeed {
         topic: &str,
         before: &StreamPosition,
         seen: &MessageIdTracker,
-        looks_rarely: bool,
+        polls_rarely: bool,
     ) -> ServerResult<Self> {
         let mut link = RedisConnection::open_ready(server)?;
         let run = DataIdentity::request(&mut link)?;
@@ -149,16 +149,10 @@ impl StreamFeed {
             None => None,
         };
         let extent = request_extent(&mut link, topic)?;
-        let (has_place, is_another) = (at_place == Some(true), at_place == Some(false));
+        let (has_last_entry, is_replaced) = (at_place == Some(true), at_place == Some(false));
         let has_furthest = at_furthest == Some(true);
-        let progress = before.resumed_on(StreamResumeState {
-            run,
-            extent,
-            has_last_entry: has_place,
-            is_replaced: is_another,
-            has_furthest,
-        });
-        Self::start_reading(link, topic, progress, extent, server, looks_rarely)
+        let progress = before.resumed_on(StreamResumeState { run, extent, has_last_entry, is_replaced, has_furthest });
+        Self::start_reading(link, topic, progress, extent, server, polls_rarely)
     }
 
     fn start_reading(
@@ -167,31 +161,31 @@ impl StreamFeed {
         progress: StreamPosition,
         extent: Option<StreamExtent>,
         server: &RedisEndpoint,
-        looks_rarely: bool,
+        polls_rarely: bool,
     ) -> ServerResult<Self> {
         let (now, silence) = (HostInstant::now(server.clock), server.silence);
-        let need = CountNeed {
+        let count_need = CountNeed {
             always: extent.is_some_and(|extent| extent.is_trimmed()),
             is_met: false,
             is_suspected: false,
             trimmed_count: extent.map_or(Some(0), |extent| extent.trimmed_count()),
             publishers: HashSet::new(),
         };
-        let (seen, asked, looked, ahead) = (now, now, now, ReadPreflight::Nothing);
+        let (seen, asked, looked, preflight) = (now, now, now, ReadPreflight::Nothing);
         let (left, is_stale, is_endless) = (0, false, false);
         let mut feed = Self {
             link,
             progress,
             entries_left: left,
             is_stale,
-            preflight: ahead,
+            preflight,
             last_poll: seen,
             last_request: asked,
             is_endless,
-            polls_rarely: looks_rarely,
+            polls_rarely,
             silence,
             last_check: looked,
-            count_need: need,
+            count_need,
         };
         feed.request_entries(topic, ReadReason::Next)?;
         // The count has just been requested.
@@ -200,7 +194,7 @@ impl StreamFeed {
     }
 
     fn request_entries(&mut self, topic: &str, why: ReadReason) -> ServerResult {
-        let place = self.progress.last_id().to_string();
+        let position = self.progress.last_id().to_string();
         let mut commands = Vec::with_capacity(192 + 2 * topic.len());
         self.count_need.is_met = false;
         let is_due = self.last_check.is_older_than(LENGTH_CHECK_NS);
@@ -223,7 +217,7 @@ impl StreamFeed {
             ReadPreflight::Length => append_length_request(&mut commands, topic),
             ReadPreflight::Count | ReadPreflight::SuspectCount => append_extent_request(&mut commands, topic),
         }
-        resp::command(&mut commands, &["XREAD", "COUNT", MAX_ENTRIES, "BLOCK", question, "STREAMS", topic, &place]);
+        resp::command(&mut commands, &["XREAD", "COUNT", MAX_ENTRIES, "BLOCK", question, "STREAMS", topic, &position]);
         self.link.send(&commands)
     }
 
@@ -323,8 +317,8 @@ impl StreamFeed {
     fn read_preflight(&mut self) -> ServerResult<bool> {
         let Some(length) = self.entry_length()? else { return Ok(false) };
         let mut items = RespReader::new(self.link.reply(length));
-        let ahead = std::mem::replace(&mut self.preflight, ReadPreflight::Nothing);
-        if ahead == ReadPreflight::Length {
+        let preflight = std::mem::replace(&mut self.preflight, ReadPreflight::Nothing);
+        if preflight == ReadPreflight::Length {
             // A user without the right to ask goes without the length; any other refusal meets the `XREAD`, too.
             let entries =
                 if let Some(RespItem::Integer(entries)) = items.item()? { u64::try_from(entries).ok() } else { None };
@@ -340,7 +334,7 @@ impl StreamFeed {
         self.link.consume(length);
         (self.count_need.is_met, self.count_need.is_suspected) = (true, false);
         match counted {
-            Ok(now) => self.apply_count(&now, ahead == ReadPreflight::Count).map(|()| true),
+            Ok(now) => self.apply_count(&now, preflight == ReadPreflight::Count).map(|()| true),
             Err(RedisServerError::Refused(line)) if line.contains("no such key") => match self.progress.last_id() {
                 // The stream never existed.
                 EntryId::START => Ok(true),
@@ -431,12 +425,12 @@ enum EntryOutcome {
 fn hand_over(
     entry: &StreamEntry<'_>,
     tracker: &mut MessageIdTracker,
-    need: &mut CountNeed,
+    count_need: &mut CountNeed,
     handler: &mut dyn FnMut(SubscriptionEvent<'_>),
 ) -> ServerResult<EntryOutcome> {
     let message = wire::decode(entry.bytes);
     let publisher = message.and_then(|message| message.id).map(|origin| origin.publisher);
-    if need.is_unmet(publisher, tracker.last().map(|last| last.publisher)) {
+    if count_need.is_unmet(publisher, tracker.last().map(|last| last.publisher)) {
         return Ok(EntryOutcome::CountNeeded);
     }
     if message.is_none() {

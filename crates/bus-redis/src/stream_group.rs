@@ -253,7 +253,7 @@ impl GroupConsumer {
             id: format!("{}~{silence}", unique_id(clock)),
             silence,
             takes_all: config.foreign.is_some(),
-            dead_letters: config.max_deliveries.map(|most| (most, dead_letter_queue(queue))),
+            dead_letters: config.max_deliveries.map(|max_deliveries| (max_deliveries, dead_letter_queue(queue))),
             mark: None,
             is_replaced: false,
             checked: HostInstant::now(clock),
@@ -305,9 +305,9 @@ impl GroupConsumer {
     /// Requests entries never delivered before. The answer is read by [`read_reply`](crate::stream::read_reply).
     pub fn request_new(&self, link: &mut RedisConnection, limit: usize, options: &[&str]) -> ServerResult {
         let limit = limit.to_string();
-        let question = ["XREADGROUP", "GROUP", GROUP, self.id.as_str(), "COUNT", limit.as_str()];
-        let place = ["STREAMS", self.queue.as_str(), ">"];
-        link.send(&encode_command(&[&question[..], options, &place].concat()))
+        let command = ["XREADGROUP", "GROUP", GROUP, self.id.as_str(), "COUNT", limit.as_str()];
+        let source = ["STREAMS", self.queue.as_str(), ">"];
+        link.send(&encode_command(&[&command[..], options, &source].concat()))
     }
 
     /// Claims entries from consumers that exceeded the silence limit, scanning the pending ones from `start` on, and
@@ -320,14 +320,17 @@ impl GroupConsumer {
         each: &mut dyn FnMut(StreamEntry<'_>, u32),
     ) -> ServerResult<EntryId> {
         let (start, messages, limit) = (start.to_string(), limit, limit.to_string());
-        let (most, keys) = match &self.dead_letters {
-            Some((most, dead)) => (most.get().to_string(), vec!["2", self.queue.as_str(), dead.as_str()]),
+        let (max_deliveries, keys) = match &self.dead_letters {
+            Some((max_deliveries, dead)) => {
+                (max_deliveries.get().to_string(), vec!["2", self.queue.as_str(), dead.as_str()])
+            }
             None => ("0".to_owned(), vec!["1", self.queue.as_str()]),
         };
         let takes_all = if self.takes_all { "1" } else { "0" };
-        let words: [&str; 8] = [GROUP, &self.id, &self.silence, &start, &limit, takes_all, MESSAGE_FIELD, &most];
+        let arguments: [&str; 8] =
+            [GROUP, &self.id, &self.silence, &start, &limit, takes_all, MESSAGE_FIELD, &max_deliveries];
         let script = ["EVAL", scripts().claim.as_str()];
-        link.request_messages(messages, &[&script[..], keys.as_slice(), &words].concat(), |items| {
+        link.request_messages(messages, &[&script[..], keys.as_slice(), &arguments].concat(), |items| {
             items.array()?;
             let next = EntryId::read(items)?;
             let counts = (0..items.array()?).map(|_| items.integer()).collect::<Result<Vec<i64>, RespError>>()?;

@@ -80,17 +80,17 @@ impl EarlierIdentity {
 
 impl StreamPosition {
     /// Creates the position of a subscription that starts after `last_id`, up to which the stream had `read` entries.
-    pub fn begin(place: EntryId, read: Option<u64>, run: Option<DataIdentity>) -> Self {
-        Self { last_id: place, furthest: place, read, doubtful: 0, server: EarlierIdentity::of(run), gap: None }
+    pub fn begin(position: EntryId, read: Option<u64>, run: Option<DataIdentity>) -> Self {
+        Self { last_id: position, furthest: position, read, doubtful: 0, server: EarlierIdentity::of(run), gap: None }
     }
 
     /// Restores the position from a token, with the numbers of the messages already received.
     pub fn from_token(token: &ResumeToken) -> Result<(Self, MessageIdTracker), ConnectError> {
         let ([ms, number, count, mark], tracker) = token.read(TOKEN)?;
-        let place = EntryId::new(ms, number);
+        let position = EntryId::new(ms, number);
         let read = Some(count).filter(|&read| read != UNKNOWN);
         let server = EarlierIdentity::FromToken(mark);
-        Ok((Self { last_id: place, furthest: place, read, doubtful: 0, server, gap: None }, tracker))
+        Ok((Self { last_id: position, furthest: position, read, doubtful: 0, server, gap: None }, tracker))
     }
 
     /// Returns a token that resumes here. A gap that is not reported yet is found again after resuming.
@@ -101,13 +101,13 @@ impl StreamPosition {
             return ResumeToken::new(TOKEN, [ms, number, UNKNOWN, 0], tracker);
         }
         let [ms, number] = self.last_id.numbers();
-        let (untold, mark) = match self.gap {
-            Some(Gap::Missed(untold)) => (untold, self.server.fingerprint()),
+        let (unreported, mark) = match self.gap {
+            Some(Gap::Missed(unreported)) => (unreported, self.server.fingerprint()),
             // No server has this mark.
             Some(Gap::Reconnected) => (0, 0),
             None => (0, self.server.fingerprint()),
         };
-        let read = self.read.map_or(UNKNOWN, |read| read.saturating_sub(untold));
+        let read = self.read.map_or(UNKNOWN, |read| read.saturating_sub(unreported));
         ResumeToken::new(TOKEN, [ms, number, read, mark], tracker)
     }
 
@@ -162,7 +162,7 @@ impl StreamPosition {
     /// Returns the position at which the subscription resumes on this server: after the last received entry wherever
     /// that is possible, and at the beginning only of a stream that is certainly another one.
     pub fn resumed_on(&self, found: StreamResumeState) -> Self {
-        let has_kept_all = match self.server.retained(found.run.as_ref()) {
+        let has_retained_all = match self.server.retained(found.run.as_ref()) {
             RetainedData::All => true,
             // If something differs, an older copy of the disk is more likely than another stream.
             RetainedData::Disk => {
@@ -174,20 +174,20 @@ impl StreamPosition {
         match found.extent {
             None => {
                 next.jump_with_gap(EntryId::START, Some(0));
-                if has_kept_all {
+                if has_retained_all {
                     next.furthest = EntryId::START;
                 }
             }
-            Some(now) if has_kept_all && self.is_replaced(&now, &found) => {
+            Some(now) if has_retained_all && self.is_replaced(&now, &found) => {
                 next.jump_with_gap(EntryId::START, now.trimmed_count());
                 next.furthest = EntryId::START;
             }
-            Some(now) if has_kept_all && self.has_more_than(&now) => {
+            Some(now) if has_retained_all && self.has_more_than(&now) => {
                 next.jump_with_gap(self.last_id, now.count_up_to(self.last_id))
             }
             // Trimmed up to there, or further, or another stream: a server that does not count cannot show which.
             Some(now)
-                if has_kept_all
+                if has_retained_all
                     && now.added.is_none()
                     && !found.has_last_entry
                     && self.last_id != EntryId::START
@@ -195,7 +195,7 @@ impl StreamPosition {
             {
                 next.jump_with_gap(self.last_id, None);
             }
-            Some(now) if has_kept_all => next.note_trimmed(&now),
+            Some(now) if has_retained_all => next.note_trimmed(&now),
             // The data from before the server went back has been recovered.
             Some(now) if found.has_furthest => next.jump_with_gap(self.furthest, now.count_up_to(self.furthest)),
             // The server went back behind the place: its last entry was received already.
@@ -206,9 +206,9 @@ impl StreamPosition {
     }
 
     /// Moves to a place that may not be right after the last received entry, and notes the gap.
-    fn jump_with_gap(&mut self, place: EntryId, read: Option<u64>) {
-        self.last_id = place;
-        self.furthest = self.furthest.max(place);
+    fn jump_with_gap(&mut self, position: EntryId, read: Option<u64>) {
+        self.last_id = position;
+        self.furthest = self.furthest.max(position);
         (self.read, self.doubtful, self.gap) = (read, 0, Some(Gap::Reconnected));
     }
 
@@ -240,14 +240,14 @@ impl StreamPosition {
     fn note_trimmed(&mut self, now: &StreamExtent) {
         let is_all = now.last == self.last_id;
         // If the last entry was read, the count is exact; else only the entries trimmed from the beginning are known.
-        let there = if is_all { now.added } else { now.trimmed_count() };
-        match (there, self.read) {
-            (Some(there), Some(read)) if there > read => {
-                (self.read, self.doubtful) = (Some(there), 0);
+        let known_count = if is_all { now.added } else { now.trimmed_count() };
+        match (known_count, self.read) {
+            (Some(known_count), Some(read)) if known_count > read => {
+                (self.read, self.doubtful) = (Some(known_count), 0);
                 self.gap = Some(match self.gap {
                     Some(Gap::Reconnected) => Gap::Reconnected,
-                    Some(Gap::Missed(untold)) => Gap::Missed(untold.saturating_add(there - read)),
-                    None => Gap::Missed(there - read),
+                    Some(Gap::Missed(unreported)) => Gap::Missed(unreported.saturating_add(known_count - read)),
+                    None => Gap::Missed(known_count - read),
                 });
             }
             // It is unknown how many of the trimmed entries were read.
@@ -288,8 +288,8 @@ mod tests {
     }
 
     /// Returns a subscription that has read `read` entries, the last one of this millisecond, on a server of this mark.
-    fn progress(place: u64, read: u64, mark: u64) -> StreamPosition {
-        let token = ResumeToken::new(TOKEN, [place, 0, read, mark], &MessageIdTracker::default());
+    fn progress(position: u64, read: u64, mark: u64) -> StreamPosition {
+        let token = ResumeToken::new(TOKEN, [position, 0, read, mark], &MessageIdTracker::default());
         StreamPosition::from_token(&token).unwrap().0
     }
 
@@ -308,7 +308,7 @@ mod tests {
         let (kept, disk, lost) = (run().fingerprint(), u64::from(run().fingerprint() as u32), 0);
         let deleted = |extent: StreamExtent, ms| StreamExtent { deleted: EntryId::new(ms, 0), ..extent };
         let old = |extent: StreamExtent| StreamExtent { added: None, ..extent };
-        for (what, mark, extent, has_place, expected) in [
+        for (what, mark, extent, has_last_entry, expected) in [
             ("as it was", kept, Some(stream(1, 10, 0)), true, (10, Some(10), None)),
             ("further", kept, Some(stream(1, 20, 0)), true, (10, Some(10), None)),
             ("trimmed up to it", kept, Some(stream(11, 20, 10)), false, (10, Some(10), None)),
@@ -331,13 +331,8 @@ mod tests {
             ("a server that went back", lost, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
             ("a server that lost it", lost, None, false, (0, Some(0), RECONNECTED)),
         ] {
-            let found = StreamResumeState {
-                run: Some(run()),
-                extent,
-                has_last_entry: has_place,
-                is_replaced: false,
-                has_furthest: false,
-            };
+            let found =
+                StreamResumeState { run: Some(run()), extent, has_last_entry, is_replaced: false, has_furthest: false };
             assert_eq!(state(&progress(10, 10, mark).resumed_on(found)), expected, "{what}");
         }
     }
@@ -463,7 +458,7 @@ mod tests {
             added: None,
             deleted: EntryId::START,
         };
-        for (place, read, last, expected) in [
+        for (position, read, last, expected) in [
             (10, 10, 15, (15, None, Some(Gap::Reconnected))),
             (10, UNKNOWN, 15, (15, None, Some(Gap::Reconnected))),
             (10, 10, 10, (10, Some(10), None)),
@@ -471,9 +466,9 @@ mod tests {
             (0, 0, 15, (15, None, Some(Gap::Reconnected))),
             (0, UNKNOWN, 15, (0, None, None)),
         ] {
-            let mut reader = progress(place, read, 0);
+            let mut reader = progress(position, read, 0);
             assert_eq!(reader.compare_count(&none(last)), Ok(()));
-            assert_eq!(state(&reader), expected, "{read} read up to {place}, and the end is {last}");
+            assert_eq!(state(&reader), expected, "{read} read up to {position}, and the end is {last}");
         }
     }
 
