@@ -64,25 +64,27 @@ enum RedisReadMode {
 impl RedisConnection {
     pub fn connect(server: &RedisEndpoint, address: &RedisServerAddress) -> ServerResult<Self> {
         let socket = RedisSocket::connect(address, server.tls.as_ref())?;
-        let mode = RedisReadMode::Blocking(TIMEOUT);
-        let (address, buffer) = (address.clone(), vec![0; BUFFER_BYTES]);
-        Ok(Self {
+        Ok(Self::new(socket, address.clone(), server.clock, server.is_cluster))
+    }
+
+    fn new(socket: RedisSocket, address: RedisServerAddress, clock: HostClock, is_node: bool) -> Self {
+        Self {
             socket,
             address,
-            buffer,
+            buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,
             empty_runs: 0,
             peak: 0,
-            mode,
+            mode: RedisReadMode::Blocking(TIMEOUT),
             discarded_replies: 0,
             sent: 0,
-            clock: server.clock,
-            last_received: HostInstant::now(server.clock),
+            clock,
+            last_received: HostInstant::now(clock),
             pinged: None,
-            is_node: server.is_cluster,
+            is_node,
             scripts: Vec::new(),
-        })
+        }
     }
 
     /// Returns whether the server follows no other server. A server that refuses `ROLE` counts as a master.
@@ -148,9 +150,7 @@ impl RedisConnection {
             Some(_) => Ok(()),
             None => {
                 self.pinged = Some(HostInstant::now(self.clock));
-                let mut command = Vec::new();
-                resp::command(&mut command, &["PING"]);
-                self.send(&command)
+                self.send(&resp::encode_command(&["PING"]))
             }
         }
     }
@@ -184,9 +184,7 @@ impl RedisConnection {
         parts: &[&str],
         read: impl FnOnce(&mut RespReader<'_>) -> Result<T, RespError>,
     ) -> ServerResult<T> {
-        let mut command = Vec::new();
-        resp::command(&mut command, parts);
-        self.send(&command)?;
+        self.send(&resp::encode_command(parts))?;
         self.receive_messages(messages, TIMEOUT, read)
     }
 
@@ -340,14 +338,14 @@ impl RedisConnection {
         let mut items = RespReader::with_limit(self.unread(), MAX_PLAIN_REPLY_BYTES);
         match items.item()? {
             Some(RespItem::Array(1)) => {}
-            Some(RespItem::Null) => return Ok(Some((None, items.at()))),
+            Some(RespItem::Null) => return Ok(Some((None, items.at))),
             Some(RespItem::Error(line)) => return Err(self.error_of_line(line)),
             Some(_) => return Err(UNEXPECTED.into()),
             None => return Ok(None),
         }
         match (items.item()?, items.item()?, items.item()?) {
             (Some(RespItem::Array(2)), Some(RespItem::Bulk(_key)), Some(RespItem::Array(entries))) => {
-                Ok(Some((Some(entries), items.at())))
+                Ok(Some((Some(entries), items.at)))
             }
             (_, _, Some(_)) => Err(UNEXPECTED.into()),
             (_, _, None) => Ok(None),
@@ -457,24 +455,8 @@ mod tests {
     /// A connection and the server's end of it.
     fn link() -> (RedisConnection, UnixStream) {
         let (near, far) = UnixStream::pair().unwrap();
-        let link = RedisConnection {
-            socket: RedisSocket::Unix(near),
-            address: RedisServerAddress::Unix("/nowhere".into()),
-            buffer: vec![0; BUFFER_BYTES],
-            start: 0,
-            end: 0,
-            empty_runs: 0,
-            peak: 0,
-            mode: RedisReadMode::Blocking(TIMEOUT),
-            discarded_replies: 0,
-            sent: 0,
-            clock: HostClock::get().unwrap(),
-            last_received: HostInstant::now(HostClock::get().unwrap()),
-            pinged: None,
-            is_node: false,
-            scripts: Vec::new(),
-        };
-        (link, far)
+        let (socket, address) = (RedisSocket::Unix(near), RedisServerAddress::Unix("/nowhere".into()));
+        (RedisConnection::new(socket, address, HostClock::get().unwrap(), false), far)
     }
 
     #[test]

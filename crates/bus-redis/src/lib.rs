@@ -163,15 +163,8 @@ impl RedisBus {
     /// Parses the URL, connects and sends a `PING`.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
         let bus = Self { server: Arc::new(RedisEndpoint::parse(url)?) };
-        bus.with_connection(|_ready| Ok(()))?;
+        with_new_connection(&bus.server, |_ready| Ok(()))?;
         Ok(bus)
-    }
-
-    fn with_connection<T>(
-        &self,
-        request: impl FnOnce(&mut RedisConnection) -> ServerResult<T>,
-    ) -> Result<T, ConnectError> {
-        with_new_connection(&self.server, request)
     }
 
     fn open_puller(&self, queue: impl RedisQueue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
@@ -331,24 +324,18 @@ impl Connection for RedisBus {
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        use DeliveryGuarantee::{AtLeastOnce, AtMostOnce};
+        use Mechanism::{Plain, Streams};
         self.queue_capabilities().check(self.transport(), config)?;
         check_name("queue", queue)?;
         self.check_dead_letters(queue, config)?;
         let clock = self.server.clock;
         let QueueConfig { silence_ns, foreign, .. } = *config;
         match (self.server.mechanism, config.delivery) {
-            (Mechanism::Plain, DeliveryGuarantee::AtMostOnce) => {
-                self.open_puller(ListAtMostOnce::new(queue, foreign, clock), wait)
-            }
-            (Mechanism::Plain, DeliveryGuarantee::AtLeastOnce) => {
-                self.open_puller(ListAtLeastOnce::new(queue, silence_ns, foreign, clock), wait)
-            }
-            (Mechanism::Streams, DeliveryGuarantee::AtMostOnce) => {
-                self.open_puller(StreamAtMostOnce::new(queue, config, clock), wait)
-            }
-            (Mechanism::Streams, DeliveryGuarantee::AtLeastOnce) => {
-                self.open_puller(StreamAtLeastOnce::new(queue, config, clock), wait)
-            }
+            (Plain, AtMostOnce) => self.open_puller(ListAtMostOnce::new(queue, foreign, clock), wait),
+            (Plain, AtLeastOnce) => self.open_puller(ListAtLeastOnce::new(queue, silence_ns, foreign, clock), wait),
+            (Streams, AtMostOnce) => self.open_puller(StreamAtMostOnce::new(queue, config, clock), wait),
+            (Streams, AtLeastOnce) => self.open_puller(StreamAtLeastOnce::new(queue, config, clock), wait),
         }
     }
 

@@ -80,9 +80,7 @@ impl ListAtMostOnce {
         self.pending_return.clear();
         self.has_foreign_head = true;
         let record = std::mem::replace(&mut self.return_record, return_record_key(&self.queue, self.clock));
-        let mut deletion = Vec::new();
-        resp::command(&mut deletion, &["DEL", &record]);
-        link.send_unanswered(&deletion)
+        link.send_unanswered(&resp::encode_command(&["DEL", &record]))
     }
 
     /// Puts back pending messages. Then, while the next message is foreign, refuses it without taking it.
@@ -105,10 +103,6 @@ impl RedisQueue for ListAtMostOnce {
 
     fn check(&self, link: &mut RedisConnection) -> ServerResult {
         check_list(link, &self.queue, self.foreign)
-    }
-
-    fn resume(&mut self, _link: &mut RedisConnection, _has_retained_all: bool) -> ServerResult<bool> {
-        Ok(false)
     }
 
     fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
@@ -148,9 +142,7 @@ impl RedisQueue for ListAtMostOnce {
             Err(RedisServerError::ForeignMessage) => return Ok(()),
             begun => begun?,
         }
-        let mut command = Vec::new();
-        resp::command(&mut command, &["BRPOP", &self.queue, &format_seconds(timeout)]);
-        link.send(&command)?;
+        link.send(&resp::encode_command(&["BRPOP", &self.queue, &format_seconds(timeout)]))?;
         let received = link.receive_messages(1, timeout + TIMEOUT, |items| {
             if items.array()? == 0 {
                 return Ok(None);
@@ -169,14 +161,6 @@ impl RedisQueue for ListAtMostOnce {
                 Ok(())
             }
         }
-    }
-
-    fn has_unacknowledged(&self) -> bool {
-        false
-    }
-
-    fn acknowledge(&mut self, _link: &mut RedisConnection) -> ServerResult {
-        Ok(())
     }
 
     fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {

@@ -51,10 +51,12 @@ pub(crate) trait RedisQueue: Send {
         Ok(())
     }
 
-    /// Brings a new connection to this puller's state, at the start and after each loss; without `has_retained_all` the
+    /// Brings a new connection to this puller's state, at the start and after each loss; without `_has_retained_all` the
     /// server may hold other messages than the puller took there. Returns true, once, if the queue is not the one that
     /// was pulled from.
-    fn resume(&mut self, link: &mut RedisConnection, has_retained_all: bool) -> ServerResult<bool>;
+    fn resume(&mut self, _link: &mut RedisConnection, _has_retained_all: bool) -> ServerResult<bool> {
+        Ok(false)
+    }
 
     /// Accepts any queue at the next `resume`: the removal of this one is already reported.
     fn accept_any_queue(&mut self) {}
@@ -67,9 +69,13 @@ pub(crate) trait RedisQueue: Send {
     fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult;
 
     /// Returns true if messages were handed over and not acknowledged, or were given to other pullers before that.
-    fn has_unacknowledged(&self) -> bool;
+    fn has_unacknowledged(&self) -> bool {
+        false
+    }
 
-    fn acknowledge(&mut self, link: &mut RedisConnection) -> ServerResult;
+    fn acknowledge(&mut self, _link: &mut RedisConnection) -> ServerResult {
+        Ok(())
+    }
 
     /// Gives back one message that was handed over; false if it is not this puller's, or not any more.
     fn give_back(&mut self, _link: &mut RedisConnection, _tag: u64) -> ServerResult<bool> {

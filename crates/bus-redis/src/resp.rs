@@ -82,7 +82,8 @@ impl fmt::Display for ReplyLimit {
 #[derive(Debug, Clone)]
 pub(crate) struct RespReader<'a> {
     bytes: &'a [u8],
-    at: usize,
+    /// Number of bytes read so far.
+    pub at: usize,
     max_bytes: usize,
 }
 
@@ -107,6 +108,13 @@ pub(crate) fn message(reply: &[u8]) -> Option<&[u8]> {
 
 pub(crate) fn command(out: &mut Vec<u8>, parts: &[&str]) {
     command_front(out, parts, 0);
+}
+
+/// Returns a command alone.
+pub(crate) fn encode_command(parts: &[&str]) -> Vec<u8> {
+    let mut out = Vec::new();
+    command(&mut out, parts);
+    out
 }
 
 /// Appends a command without its last part, which the caller appends by [`bulk`].
@@ -138,10 +146,6 @@ impl<'a> RespReader<'a> {
 
     pub fn with_limit(bytes: &'a [u8], max_bytes: usize) -> Self {
         Self { bytes, at: 0, max_bytes }
-    }
-
-    pub fn at(&self) -> usize {
-        self.at
     }
 
     /// Reads the next item; none, without moving on, if it is incomplete.
@@ -383,7 +387,7 @@ mod tests {
             for item in expected {
                 prop_assert_eq!(items.item(), Ok(Some(item)));
             }
-            prop_assert_eq!((items.at(), items.item()), (end, Ok(None)));
+            prop_assert_eq!((items.at, items.item()), (end, Ok(None)));
         }
 
         #[test]
@@ -489,8 +493,7 @@ mod tests {
 
     #[test]
     fn a_command_head_and_its_message_form_a_command() {
-        let (mut whole, mut pieces) = (Vec::new(), Vec::new());
-        command(&mut whole, &["PUBLISH", "ticks", "headerpayload"]);
+        let (whole, mut pieces) = (encode_command(&["PUBLISH", "ticks", "headerpayload"]), Vec::new());
         command_head(&mut pieces, &["PUBLISH", "ticks"]);
         bulk(&mut pieces, &[b"header", b"payload"]);
         assert_eq!(whole, pieces);

@@ -92,9 +92,7 @@ impl StreamRetention {
     }
 
     fn trim_command(&self, to: &[&str]) -> Vec<u8> {
-        let mut command = Vec::new();
-        resp::command(&mut command, &[&["XTRIM", self.topic.as_str()][..], to].concat());
-        command
+        resp::encode_command(&[&["XTRIM", self.topic.as_str()][..], to].concat())
     }
 
     /// Returns the max number of entries: capacity over mean size. None before the first message.

@@ -10,12 +10,12 @@ use tickpath_bus_api::{MessageIdTracker, wire};
 
 use crate::connection::RedisConnection;
 use crate::error::{RedisServerError, ServerResult};
-use crate::resp::{self, RespError, RespItem, RespReader, UNEXPECTED};
+use crate::resp::{RespError, RespItem, RespReader, UNEXPECTED};
 
 /// Name of the field that holds the message.
 pub(crate) const MESSAGE_FIELD: &str = "m";
 
-/// Number of messages in the answer to [`append_extent_request`]: the oldest entry and the newest one.
+/// Number of messages in the answer to `XINFO STREAM`: the oldest entry and the newest one.
 pub(crate) const EXTENT_MESSAGES: usize = 2;
 
 /// Removes a stream, and rejects any other type of key. Key: stream.
@@ -211,16 +211,6 @@ pub(crate) fn remove(link: &mut RedisConnection, key: &str) -> ServerResult {
     link.request(&["EVAL", REMOVE, "1", key], |items| items.integer()).map(|_| ())
 }
 
-/// Appends the request whose answer [`read_extent`] reads.
-pub(crate) fn append_extent_request(out: &mut Vec<u8>, key: &str) {
-    resp::command(out, &["XINFO", "STREAM", key]);
-}
-
-/// Appends the request for the number of entries of a stream; the answer is 0 if the stream does not exist.
-pub(crate) fn append_length_request(out: &mut Vec<u8>, key: &str) {
-    resp::command(out, &["XLEN", key]);
-}
-
 pub(crate) fn read_extent(items: &mut RespReader<'_>) -> Result<StreamExtent, RespError> {
     let (mut first, mut last, mut length, mut added, mut deleted) = (None, None, 0, None, EntryId::START);
     for _ in 0..items.array()? / 2 {
@@ -249,6 +239,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::resp;
     use proptest::prelude::*;
 
     proptest! {

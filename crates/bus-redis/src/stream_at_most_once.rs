@@ -99,14 +99,6 @@ impl RedisQueue for StreamAtMostOnce {
         self.consumer.check(link)
     }
 
-    fn has_unacknowledged(&self) -> bool {
-        false
-    }
-
-    fn acknowledge(&mut self, _link: &mut RedisConnection) -> ServerResult {
-        Ok(())
-    }
-
     fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {
         // A foreign entry is still in the stream.
         if let Some(bytes) = self.prefetched.take().filter(|bytes| decode_message(bytes, self.foreign).is_ok()) {

@@ -34,10 +34,7 @@ use crate::host_instant::HostInstant;
 use crate::info::DataIdentity;
 use crate::resp::{self, RespItem, RespReader};
 use crate::server::RedisEndpoint;
-use crate::stream::{
-    EXTENT_MESSAGES, EntryId, StreamEntry, StreamExtent, append_extent_request, append_length_request, read_extent,
-    request_extent, was_received,
-};
+use crate::stream::{EXTENT_MESSAGES, EntryId, StreamEntry, StreamExtent, read_extent, request_extent, was_received};
 use crate::stream_position::{StreamPosition, StreamResumeState};
 
 const MAX_ENTRIES: &str = "64";
@@ -132,7 +129,7 @@ impl StreamFeed {
         Self::start_reading(link, topic, StreamPosition::begin(position, read, run), extent, server, false)
     }
 
-    /// Reconnects and resumes after the last received entry wherever that is possible; `last_poll` has the numbers received
+    /// Reconnects and resumes after the last received entry wherever that is possible; `seen` has the numbers received
     /// so far. With `polls_rarely` the first `XREAD` waits without end.
     pub fn resume(
         server: &RedisEndpoint,
@@ -143,14 +140,14 @@ impl StreamFeed {
     ) -> ServerResult<Self> {
         let mut link = RedisConnection::open_ready(server)?;
         let run = DataIdentity::request(&mut link)?;
-        let at_place = was_received(&mut link, topic, before.last_id(), seen)?;
-        let at_furthest = match before.furthest() {
+        let last_entry = was_received(&mut link, topic, before.last_id(), seen)?;
+        let furthest_entry = match before.furthest() {
             Some(furthest) => was_received(&mut link, topic, furthest, seen)?,
             None => None,
         };
         let extent = request_extent(&mut link, topic)?;
-        let (has_last_entry, is_replaced) = (at_place == Some(true), at_place == Some(false));
-        let has_furthest = at_furthest == Some(true);
+        let (has_last_entry, is_replaced) = (last_entry == Some(true), last_entry == Some(false));
+        let has_furthest = furthest_entry == Some(true);
         let progress = before.resumed_on(StreamResumeState { run, extent, has_last_entry, is_replaced, has_furthest });
         Self::start_reading(link, topic, progress, extent, server, polls_rarely)
     }
@@ -163,7 +160,7 @@ impl StreamFeed {
         server: &RedisEndpoint,
         polls_rarely: bool,
     ) -> ServerResult<Self> {
-        let (now, silence) = (HostInstant::now(server.clock), server.silence);
+        let now = HostInstant::now(server.clock);
         let count_need = CountNeed {
             always: extent.is_some_and(|extent| extent.is_trimmed()),
             is_met: false,
@@ -171,20 +168,18 @@ impl StreamFeed {
             trimmed_count: extent.map_or(Some(0), |extent| extent.trimmed_count()),
             publishers: HashSet::new(),
         };
-        let (seen, asked, looked, preflight) = (now, now, now, ReadPreflight::Nothing);
-        let (left, is_stale, is_endless) = (0, false, false);
         let mut feed = Self {
             link,
             progress,
-            entries_left: left,
-            is_stale,
-            preflight,
-            last_poll: seen,
-            last_request: asked,
-            is_endless,
+            entries_left: 0,
+            is_stale: false,
+            preflight: ReadPreflight::Nothing,
+            last_poll: now,
+            last_request: now,
+            is_endless: false,
             polls_rarely,
-            silence,
-            last_check: looked,
+            silence: server.silence,
+            last_check: now,
             count_need,
         };
         feed.request_entries(topic, ReadReason::Next)?;
@@ -214,8 +209,10 @@ impl StreamFeed {
         }
         match self.preflight {
             ReadPreflight::Nothing => {}
-            ReadPreflight::Length => append_length_request(&mut commands, topic),
-            ReadPreflight::Count | ReadPreflight::SuspectCount => append_extent_request(&mut commands, topic),
+            ReadPreflight::Length => resp::command(&mut commands, &["XLEN", topic]),
+            ReadPreflight::Count | ReadPreflight::SuspectCount => {
+                resp::command(&mut commands, &["XINFO", "STREAM", topic])
+            }
         }
         resp::command(&mut commands, &["XREAD", "COUNT", MAX_ENTRIES, "BLOCK", question, "STREAMS", topic, &position]);
         self.link.send(&commands)

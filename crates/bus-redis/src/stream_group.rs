@@ -307,7 +307,7 @@ impl GroupConsumer {
         let limit = limit.to_string();
         let command = ["XREADGROUP", "GROUP", GROUP, self.id.as_str(), "COUNT", limit.as_str()];
         let source = ["STREAMS", self.queue.as_str(), ">"];
-        link.send(&encode_command(&[&command[..], options, &source].concat()))
+        link.send(&resp::encode_command(&[&command[..], options, &source].concat()))
     }
 
     /// Claims entries from consumers that exceeded the silence limit, scanning the pending ones from `start` on, and
@@ -410,13 +410,7 @@ fn read_count(link: &mut RedisConnection) -> ServerResult<usize> {
 fn entries_command(front: &[&str], ids: &[EntryId]) -> Vec<u8> {
     let ids: Vec<String> = ids.iter().map(EntryId::to_string).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    encode_command(&[front, ids.as_slice()].concat())
-}
-
-fn encode_command(parts: &[&str]) -> Vec<u8> {
-    let mut command = Vec::new();
-    resp::command(&mut command, parts);
-    command
+    resp::encode_command(&[front, ids.as_slice()].concat())
 }
 
 /// Reads the groups of a stream, and returns whether one has this name.

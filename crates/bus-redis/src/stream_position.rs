@@ -42,7 +42,7 @@ enum EarlierIdentity {
 }
 
 /// State of the server and the stream when a subscription comes back.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct StreamResumeState {
     pub run: Option<DataIdentity>,
     pub extent: Option<StreamExtent>,
@@ -331,8 +331,7 @@ mod tests {
             ("a server that went back", lost, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
             ("a server that lost it", lost, None, false, (0, Some(0), RECONNECTED)),
         ] {
-            let found =
-                StreamResumeState { run: Some(run()), extent, has_last_entry, is_replaced: false, has_furthest: false };
+            let found = StreamResumeState { run: Some(run()), extent, has_last_entry, ..StreamResumeState::default() };
             assert_eq!(state(&progress(10, 10, mark).resumed_on(found)), expected, "{what}");
         }
     }
@@ -341,26 +340,18 @@ mod tests {
     fn an_unseen_entry_at_the_last_id_shows_a_replaced_stream() {
         let old = StreamExtent { added: None, ..stream(1, 20, 0) };
         for (extent, read) in [(stream(1, 20, 0), Some(0)), (old, None)] {
-            let found = StreamResumeState {
-                run: Some(run()),
-                extent: Some(extent),
-                has_last_entry: false,
-                is_replaced: true,
-                has_furthest: false,
-            };
-            let resumed = progress(10, 10, run().fingerprint()).resumed_on(found);
+            let (run, extent) = (Some(run()), Some(extent));
+            let found = StreamResumeState { run, extent, is_replaced: true, ..StreamResumeState::default() };
+            let resumed = progress(10, 10, self::run().fingerprint()).resumed_on(found);
             assert_eq!(state(&resumed), (0, read, Some(Gap::Reconnected)));
         }
     }
 
     #[test]
     fn entries_recovered_by_a_server_are_not_delivered_again() {
-        let found = |extent, has_furthest| StreamResumeState {
-            run: None,
-            extent: Some(extent),
-            has_last_entry: true,
-            is_replaced: false,
-            has_furthest,
+        let found = |extent, has_furthest| {
+            let extent = Some(extent);
+            StreamResumeState { extent, has_last_entry: true, has_furthest, ..StreamResumeState::default() }
         };
         let back = progress(10, 10, 0).resumed_on(found(stream(1, 6, 0), false));
         assert_eq!((back.last_id, back.furthest()), (EntryId::new(6, 0), Some(EntryId::new(10, 0))));
@@ -370,13 +361,7 @@ mod tests {
         assert_eq!((again.last_id, again.furthest()), (EntryId::new(10, 0), None));
         let other = back.resumed_on(found(stream(1, 12, 0), false));
         assert_eq!(other.last_id, EntryId::new(6, 0), "these ten are others");
-        let lost = back.resumed_on(StreamResumeState {
-            run: None,
-            extent: None,
-            has_last_entry: false,
-            is_replaced: false,
-            has_furthest: false,
-        });
+        let lost = back.resumed_on(StreamResumeState::default());
         assert_eq!(lost.resumed_on(found(stream(1, 12, 0), true)).last_id, EntryId::new(10, 0));
         let early = StreamResumeState { run: Some(run()), has_last_entry: false, ..found(stream(1, 6, 0), false) };
         let older = progress(10, 10, u64::from(run().fingerprint() as u32)).resumed_on(early);
@@ -415,13 +400,8 @@ mod tests {
             assert_eq!(state(&reader), expected, "{what}");
         }
         let disk = u64::from(run().fingerprint() as u32);
-        let further = StreamResumeState {
-            run: Some(run()),
-            extent: Some(stream(1, 20, 0)),
-            has_last_entry: false,
-            is_replaced: false,
-            has_furthest: false,
-        };
+        let (run, extent) = (Some(run()), Some(stream(1, 20, 0)));
+        let further = StreamResumeState { run, extent, ..StreamResumeState::default() };
         assert_eq!(state(&progress(10, UNKNOWN, disk).resumed_on(further)), (10, None, Some(Gap::Reconnected)));
         let mut reader = progress(10, UNKNOWN, 0);
         for (now, gap) in [(stream(15, 20, 14), Gap::Reconnected), (stream(17, 20, 16), Gap::Missed(2))] {
@@ -482,13 +462,7 @@ mod tests {
         assert_eq!(reader.token(&tracker), before);
         assert_eq!(reader.take_gap(), Some(Gap::Missed(4)));
         assert_eq!(reader.token(&tracker), ResumeToken::new(TOKEN, [10, 0, 14, mark], &tracker));
-        let found = StreamResumeState {
-            run: Some(run()),
-            extent: None,
-            has_last_entry: false,
-            is_replaced: false,
-            has_furthest: false,
-        };
+        let found = StreamResumeState { run: Some(run()), ..StreamResumeState::default() };
         let mut lost = reader.resumed_on(found.clone());
         let (again, _) = StreamPosition::from_token(&lost.token(&tracker)).unwrap();
         assert_eq!(again.resumed_on(found).take_gap(), Some(Gap::Reconnected));
