@@ -40,8 +40,8 @@ const MAX_BATCH_BYTES: &str = "1048588";
 
 /// A cluster that has answered.
 pub(crate) struct Cluster {
-    server: KafkaEndpoint,
-    clock: HostClock,
+    pub server: KafkaEndpoint,
+    pub clock: HostClock,
     /// Client for lookups, which changes nothing.
     lookup: BaseConsumer<OutageReasons>,
     admin: AdminClient<OutageReasons>,
@@ -80,34 +80,25 @@ impl Cluster {
         if let Some(Err(sentence)) = server.tls.as_ref().map(handshake::read_tls_files) {
             return Err(to_connect_error(KafkaServerError::Tls(sentence)));
         }
-        let lookup: BaseConsumer<OutageReasons> =
-            or_connect_error(server.config(&[]).create_with_context(OutageReasons::default()), to_connect_error)?;
+        let lookup = server.consumer(&[]).map_err(to_connect_error)?;
         ping(&lookup).map_err(|error| to_connect_error(with_tls_reason(&server, error)))?;
-        let admin =
-            or_connect_error(server.config(&[]).create_with_context(OutageReasons::default()), to_connect_error)?;
+        let admin = server.config(&[]).create_with_context(OutageReasons::default());
+        let admin = admin.map_err(|e| to_connect_error((&e).into()))?;
         Ok(Self { clock, lookup, admin, group_offsets: Mutex::new(None), server })
-    }
-
-    pub fn server(&self) -> &KafkaEndpoint {
-        &self.server
     }
 
     pub fn error(&self, error: &KafkaServerError) -> ConnectError {
         self.server.error(error)
     }
 
-    pub fn clock(&self) -> HostClock {
-        self.clock
-    }
-
     /// Returns a deadline of [`TIMEOUT`] from now.
     pub fn deadline(&self) -> CallDeadline {
-        CallDeadline::new(self.clock)
+        self.deadline_after(TIMEOUT)
     }
 
     /// Returns a deadline of `timeout` from now.
     pub fn deadline_after(&self, timeout: Duration) -> CallDeadline {
-        CallDeadline::after(self.clock, timeout)
+        CallDeadline::new(self.clock, timeout)
     }
 
     /// Creates a topic with this retention unless it exists, waits until it is usable, and returns its number of
@@ -188,9 +179,7 @@ impl Cluster {
 
     /// Checks whether a server lets a new client in.
     fn check_login(&self) -> ServerResult {
-        let created = self.server.config(&[]).create_with_context(OutageReasons::default());
-        let lookup: BaseConsumer<OutageReasons> = created.map_err(|e| KafkaServerError::from(&e))?;
-        ping(&lookup).map_err(|error| with_tls_reason(&self.server, error))
+        ping(&self.server.consumer(&[])?).map_err(|error| with_tls_reason(&self.server, error))
     }
 
     /// Removes a topic, and waits until its name is free.
@@ -353,11 +342,7 @@ impl Cluster {
         let mut counter = self.group_offsets.lock().unwrap_or_else(PoisonError::into_inner);
         let consumer = match counter.take() {
             Some(counter) if counter.group == group => counter.consumer,
-            _ => {
-                let settings = [("group.id", group), ("enable.auto.commit", "false")];
-                let created = self.server.config(&settings).create_with_context(OutageReasons::default());
-                created.map_err(|e| KafkaServerError::from(&e))?
-            }
+            _ => self.server.consumer(&[("group.id", group), ("enable.auto.commit", "false")])?,
         };
         let mut all = TopicPartitionList::new();
         all.add_partition_range(group, 0, partitions - 1);
@@ -448,13 +433,6 @@ fn with_tls_reason(server: &KafkaEndpoint, error: KafkaServerError) -> KafkaServ
         | KafkaServerError::UnsupportedMechanism(_) => error,
         _ => handshake::failure_reason(server).map_or(error, KafkaServerError::Tls),
     }
-}
-
-fn or_connect_error<T>(
-    client: KafkaResult<T>,
-    to_connect_error: impl Fn(KafkaServerError) -> ConnectError,
-) -> Result<T, ConnectError> {
-    client.map_err(|e| to_connect_error((&e).into()))
 }
 
 fn options() -> AdminOptions {

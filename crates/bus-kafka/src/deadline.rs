@@ -20,11 +20,7 @@ pub(crate) struct CallDeadline {
 }
 
 impl CallDeadline {
-    pub fn new(clock: HostClock) -> Self {
-        Self::after(clock, TIMEOUT)
-    }
-
-    pub fn after(clock: HostClock, timeout: Duration) -> Self {
+    pub fn new(clock: HostClock, timeout: Duration) -> Self {
         Self { clock, start: clock.ticks(), timeout }
     }
 

@@ -179,7 +179,7 @@ impl KafkaBus {
 impl Connection for KafkaBus {
     /// Names the transport only: Kafka's protocol reports no version.
     fn server_description(&self) -> ServerDescription {
-        let replicas = self.cluster.server().replicas.map_or("the server's own".to_owned(), |count| count.to_string());
+        let replicas = self.cluster.server.replicas.map_or("the server's own".to_owned(), |count| count.to_string());
         let settings = [("replicas", Ok(replicas))].into();
         ServerDescription { server: Some(TRANSPORT.name.to_owned()), settings, ..ServerDescription::default() }
     }
@@ -200,7 +200,7 @@ impl Connection for KafkaBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let server_name = names::topic(topic, &self.cluster.server().names)?;
+        let server_name = names::topic(topic, &self.cluster.server.names)?;
         let Some(retention) = TopicRetention::from_config(config) else {
             return Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
@@ -214,13 +214,13 @@ impl Connection for KafkaBus {
     }
 
     fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let server_name = names::topic(topic, &self.cluster.server().names)?;
+        let server_name = names::topic(topic, &self.cluster.server.names)?;
         self.ensure_topic(topic, &server_name, TopicRetention::UNDECIDED)?;
         adaptive::subscriber(wait, KafkaSubscriber::open(self.cluster.clone(), &server_name, start, wait)?)
     }
 
     fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
-        let server_name = names::topic(topic, &self.cluster.server().names)?;
+        let server_name = names::topic(topic, &self.cluster.server.names)?;
         self.cluster.remove(&server_name).map_err(|e| self.cluster.error(&e))
     }
 

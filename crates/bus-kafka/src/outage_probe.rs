@@ -59,7 +59,7 @@ fn probe<C: ConsumerContext>(
     outages: &AtomicU64,
 ) -> Option<bool> {
     let consumer = consumer.upgrade()?;
-    cluster.server().add_brokers_again(consumer.client());
+    cluster.server.add_brokers_again(consumer.client());
     let is_reachable = match consumer.fetch_watermarks(topic, 0, PROBE_TIMEOUT) {
         Ok(_marks) => true,
         // A server that refuses the request, or has no leader for the topic, is reachable.

@@ -127,7 +127,7 @@ impl TopicProducer {
             fates.push(Fate::NotPublished);
         }
         let first = results.into_iter().find_map(Result::err).or(refused).expect("one has failed");
-        let sentence = self.cluster.server().describe_error(&reports.reasons.explain(&first));
+        let sentence = self.cluster.server.describe_error(&reports.reasons.explain(&first));
         // Behind a message in doubt, the idempotence sequence numbers of the producer have a gap.
         if fates.contains(&Fate::Unknown) || producer.client().fatal_error().is_some() {
             self.producer = None;
@@ -144,7 +144,7 @@ impl TopicProducer {
                 if reasons.outage().is_none() {
                     return Ok(());
                 }
-                self.cluster.server().add_brokers_again(producer.client());
+                self.cluster.server.add_brokers_again(producer.client());
                 match self.cluster.watermarks(producer.client(), &self.topic, self.next_partition) {
                     Ok(_marks) => {
                         reasons.clear();
@@ -163,7 +163,7 @@ impl TopicProducer {
         };
         // The old producer would wait longer and longer between its attempts.
         self.producer = None;
-        let sentence = self.cluster.server().describe_error(&error);
+        let sentence = self.cluster.server.describe_error(&error);
         Err(KafkaSendFailure { fates: Vec::new(), reason: sentence, is_transient: error.is_transient() })
     }
 
@@ -178,7 +178,7 @@ impl TopicProducer {
                 continue;
             }
             let deadline = outage.get_or_insert_with(|| {
-                self.cluster.server().add_brokers_again(producer.client());
+                self.cluster.server.add_brokers_again(producer.client());
                 self.cluster.deadline()
             });
             if !deadline.is_expired() {
@@ -198,7 +198,7 @@ impl TopicProducer {
 
 /// Creates a producer with a connection to the leader of each partition.
 fn connect(cluster: &Cluster, topic: &str, partitions: i32) -> ServerResult<ThreadedProducer<DeliveryReports>> {
-    let config = cluster.server().config(&SETTINGS);
+    let config = cluster.server.config(&SETTINGS);
     let producer: ThreadedProducer<DeliveryReports> =
         config.create_with_context(DeliveryReports::default()).map_err(|e| KafkaServerError::from(&e))?;
     for partition in 0..partitions {

@@ -31,7 +31,7 @@ impl KafkaPublisher {
     }
 
     fn open(cluster: Arc<Cluster>, topic: String, partitions: i32, is_topic: bool) -> Result<Self, ConnectError> {
-        let numbering = Numbering::new(cluster.clock());
+        let numbering = Numbering::new(cluster.clock);
         let producer = TopicProducer::open(cluster.clone(), topic, partitions).map_err(|e| cluster.error(&e))?;
         Ok(Self { producer, numbering, is_topic, unknown: Vec::new(), is_overtaken: false })
     }

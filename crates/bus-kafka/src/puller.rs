@@ -221,7 +221,7 @@ impl KafkaPuller {
         ReceiveError::MessagesLost(format!(
             "{}: this queue was removed, with all that was not acknowledged; pull on for what is new, if somebody \
              makes it anew, and push again what is missed",
-            self.cluster.server().name()
+            self.cluster.server.name()
         ))
     }
 
@@ -291,7 +291,7 @@ impl KafkaPuller {
     }
 
     fn failure(&self, error: &KafkaServerError) -> ReceiveError {
-        let sentence = self.cluster.server().describe_error(error);
+        let sentence = self.cluster.server.describe_error(error);
         match error {
             // Another client may recreate the topic.
             KafkaServerError::TopicGone => ReceiveError::MessagesLost(sentence),
@@ -330,7 +330,7 @@ impl KafkaPuller {
                     )
                 }
             };
-            return Err(ReceiveError::NotAcknowledged(format!("{}{outcome}", self.cluster.server().name())));
+            return Err(ReceiveError::NotAcknowledged(format!("{}{outcome}", self.cluster.server.name())));
         }
     }
 }
@@ -343,7 +343,7 @@ fn create_member(
     group: GroupMember,
 ) -> Result<(Committer, Arc<BaseConsumer<GroupMember>>), ConnectError> {
     let silence = silence_ms.to_string();
-    let mut settings = cluster.server().config(&SETTINGS);
+    let mut settings = cluster.server.config(&SETTINGS);
     settings.set("group.id", topic);
     settings.set("session.timeout.ms", silence.as_str());
     settings.set("max.poll.interval.ms", silence.as_str());
@@ -375,7 +375,7 @@ impl Puller for KafkaPuller {
             return Err(ReceiveError::MessagesLost(format!(
                 "{}: part of this queue is gone: its topic was cut short, or removed and made anew; pull on for what \
                  is new, and push again what is missed",
-                self.cluster.server().name()
+                self.cluster.server.name()
             )));
         }
         if self.delivery == DeliveryGuarantee::AtMostOnce {
@@ -384,7 +384,7 @@ impl Puller for KafkaPuller {
                 return Err(ReceiveError::MessagesLost(format!(
                     "{}: nobody knows of up to {unknown} messages that were about to come when this puller lost \
                      them: another one gets them, or they are gone; pull on, and push again what is missed",
-                    self.cluster.server().name()
+                    self.cluster.server.name()
                 )));
             }
         }
@@ -436,7 +436,7 @@ impl Puller for KafkaPuller {
         };
         Err(ReceiveError::NotAcknowledged(format!(
             "{}: {fate}; acknowledge before the next pull",
-            self.cluster.server().name()
+            self.cluster.server.name()
         )))
     }
 
@@ -460,7 +460,7 @@ impl Puller for KafkaPuller {
     }
 
     fn outage(&self) -> Option<String> {
-        self.group().reasons.outage().map(|why| self.cluster.server().describe_error(&why))
+        self.group().reasons.outage().map(|why| self.cluster.server.describe_error(&why))
     }
 }
 

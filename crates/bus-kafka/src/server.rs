@@ -8,12 +8,14 @@ use std::time::Duration;
 use rdkafka::ClientConfig;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::BaseConsumer;
 use tickpath_bus_api::url::{ClientTlsFiles, SILENCE_OPTION, ServerAddress, Url};
 use tickpath_bus_api::{ConnectError, TopicNames};
 
 use crate::brokers;
 use crate::deadline::TIMEOUT;
-use crate::error::KafkaServerError;
+use crate::error::{KafkaServerError, ServerResult};
+use crate::reasons::OutageReasons;
 
 pub(crate) const PORT: u16 = 9092;
 
@@ -124,6 +126,11 @@ impl KafkaEndpoint {
 
     pub fn error(&self, error: &KafkaServerError) -> ConnectError {
         ConnectError::Server { server: self.name(), what: error.to_string() }
+    }
+
+    /// Creates a consumer that notes the reasons of an outage, with the common settings and `settings`.
+    pub fn consumer(&self, settings: &[(&str, &str)]) -> ServerResult<BaseConsumer<OutageReasons>> {
+        self.config(settings).create_with_context(OutageReasons::default()).map_err(|e| KafkaServerError::from(&e))
     }
 
     /// Returns the sentence of an error on an open connection.

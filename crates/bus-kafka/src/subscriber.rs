@@ -88,11 +88,7 @@ struct PendingRecord {
 impl KafkaSubscriber {
     /// Finds the first offset over the connection that is then read from. The topic must exist.
     pub fn open(cluster: Arc<Cluster>, topic: &str, start: StartPosition, wait: Wait) -> Result<Self, ConnectError> {
-        let consumer: BaseConsumer<OutageReasons> = cluster
-            .server()
-            .config(&SETTINGS)
-            .create_with_context(OutageReasons::default())
-            .map_err(|e| cluster.error(&(&e).into()))?;
+        let consumer = cluster.server.consumer(&SETTINGS).map_err(|e| cluster.error(&e))?;
         let refused = |e: KafkaError| connect_error(&cluster, &consumer, &e);
         let now_ms = now_ms();
         let (low, high) = cluster.watermarks(consumer.client(), topic, PARTITION).map_err(refused)?;
@@ -220,7 +216,7 @@ impl Subscriber for KafkaSubscriber {
             }
         }
         match self.fault.error.take_if(|_| handed_over == 0) {
-            Some(error) => Err(ReceiveError::Other(self.cluster.server().describe_error(&error).into())),
+            Some(error) => Err(ReceiveError::Other(self.cluster.server.describe_error(&error).into())),
             None => Ok(handed_over),
         }
     }
@@ -267,7 +263,7 @@ impl Subscriber for KafkaSubscriber {
     }
 
     fn outage(&self) -> Option<String> {
-        self.consumer.context().outage().map(|why| self.cluster.server().describe_error(&why))
+        self.consumer.context().outage().map(|why| self.cluster.server.describe_error(&why))
     }
 }
 

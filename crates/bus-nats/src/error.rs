@@ -262,6 +262,10 @@ impl NatsServerError {
         }
     }
 
+    fn refused(error: &(dyn Error + 'static)) -> Self {
+        Self::Refused(error.to_string())
+    }
+
     /// Translates a failed request to JetStream that has no answer of its own.
     fn from_missing_answer(error: &(dyn Error + 'static)) -> Self {
         let request = error.source().and_then(|source| source.downcast_ref::<ApiError>());
@@ -327,56 +331,31 @@ fn answer(error: &StoreError) -> Option<&jetstream::Error> {
     error.source()?.downcast_ref()
 }
 
-impl From<CreateStreamError> for NatsServerError {
-    fn from(error: CreateStreamError) -> Self {
-        match error.kind() {
-            CreateStreamErrorKind::JetStream(reply) => Self::from_jetstream(&reply),
-            CreateStreamErrorKind::JetStreamUnavailable => Self::NoJetStream,
-            CreateStreamErrorKind::TimedOut => Self::Timeout,
-            CreateStreamErrorKind::NotFound => Self::StreamGone,
-            _ => Self::Refused(error.to_string()),
+/// Translates errors of requests to JetStream: an answer by its code, the listed kinds, and the others by a function.
+macro_rules! jetstream_errors {
+    ($($error:ident, $kind:ident { $($($name:ident)|+ => $meaning:ident),* } else $other:ident;)*) => {$(
+        impl From<$error> for NatsServerError {
+            fn from(error: $error) -> Self {
+                match error.kind() {
+                    $kind::JetStream(reply) => Self::from_jetstream(&reply),
+                    $($($kind::$name)|+ => Self::$meaning,)*
+                    _ => Self::$other(&error),
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl From<GetStreamError> for NatsServerError {
-    fn from(error: GetStreamError) -> Self {
-        match error.kind() {
-            GetStreamErrorKind::JetStream(reply) => Self::from_jetstream(&reply),
-            _ => Self::from_missing_answer(&error),
-        }
-    }
-}
-
-impl From<ConsumerError> for NatsServerError {
-    fn from(error: ConsumerError) -> Self {
-        match error.kind() {
-            ConsumerErrorKind::JetStream(reply) => Self::from_jetstream(&reply),
-            ConsumerErrorKind::TimedOut => Self::Timeout,
-            _ => Self::from_missing_answer(&error),
-        }
-    }
-}
-
-impl From<RawMessageError> for NatsServerError {
-    fn from(error: RawMessageError) -> Self {
-        match error.kind() {
-            RawMessageErrorKind::JetStream(reply) => Self::from_jetstream(&reply),
-            _ => Self::from_missing_answer(&error),
-        }
-    }
-}
-
-impl From<ConsumerInfoError> for NatsServerError {
-    fn from(error: ConsumerInfoError) -> Self {
-        match error.kind() {
-            ConsumerInfoErrorKind::JetStream(reply) => Self::from_jetstream(&reply),
-            ConsumerInfoErrorKind::StreamNotFound | ConsumerInfoErrorKind::NotFound => Self::StreamGone,
-            ConsumerInfoErrorKind::NoResponders => Self::NoJetStream,
-            ConsumerInfoErrorKind::TimedOut => Self::Timeout,
-            _ => Self::Refused(error.to_string()),
-        }
-    }
+jetstream_errors! {
+    CreateStreamError, CreateStreamErrorKind {
+        JetStreamUnavailable => NoJetStream, TimedOut => Timeout, NotFound => StreamGone
+    } else refused;
+    GetStreamError, GetStreamErrorKind {} else from_missing_answer;
+    ConsumerError, ConsumerErrorKind { TimedOut => Timeout } else from_missing_answer;
+    RawMessageError, RawMessageErrorKind {} else from_missing_answer;
+    ConsumerInfoError, ConsumerInfoErrorKind {
+        StreamNotFound | NotFound => StreamGone, NoResponders => NoJetStream, TimedOut => Timeout
+    } else refused;
 }
 
 /// Returns the cause of a library error, on one line.

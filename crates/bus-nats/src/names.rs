@@ -9,12 +9,14 @@
 //! or `+`.
 
 pub(crate) fn topic_subject(topic: &str) -> String {
-    subject(topic)
+    let separates_tokens = |point: usize| topic.as_bytes().get(point + 1).is_some_and(|&next| next != b'.');
+    let mapped = |(index, letter): (usize, char)| if letter == '.' && !separates_tokens(index) { '/' } else { letter };
+    topic.char_indices().map(mapped).collect()
 }
 
 /// Returns the subject of a queue; never that of a topic, where `/` comes before a point, before another `/`, or last.
 pub(crate) fn queue_subject(queue: &str) -> String {
-    format!("queue/{}", subject(queue))
+    format!("queue/{}", topic_subject(queue))
 }
 
 pub(crate) fn topic_stream(topic: &str) -> String {
@@ -23,11 +25,6 @@ pub(crate) fn topic_stream(topic: &str) -> String {
 
 pub(crate) fn queue_stream(queue: &str) -> String {
     format!("tickpath-queue-{}", without_points(queue))
-}
-
-fn subject(name: &str) -> String {
-    let parts_tokens = |at: usize| name.as_bytes().get(at + 1).is_some_and(|&next| next != b'.');
-    name.char_indices().map(|(at, letter)| if letter == '.' && !parts_tokens(at) { '/' } else { letter }).collect()
 }
 
 fn without_points(name: &str) -> String {

@@ -20,9 +20,7 @@ use crate::demand::{Demand, MAX_REQUESTED};
 use crate::error::{NatsServerError, ServerResult};
 use crate::names;
 use crate::pulse::{age, safe_hold_time};
-use crate::queue_feed::{
-    DeliveredMessage, FeedRequest, FetchRequest, QueueFeed, QueueFeedConfig, Settlement, SettlementOutcome,
-};
+use crate::queue_feed::{DeliveredMessage, FeedRequest, QueueFeed, QueueFeedConfig, Settlement, SettlementOutcome};
 use crate::receipt::Receipt;
 use crate::server::NatsEndpoint;
 
@@ -80,10 +78,7 @@ impl Puller for CorePuller {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        match self.wait {
-            Wait::Block | Wait::Adaptive => self.arrivals.wait(timeout_ns),
-            Wait::Busy | Wait::Yield => self.wait.idle(),
-        }
+        if self.wait.sleeps() { self.arrivals.wait(timeout_ns) } else { self.wait.idle() }
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -181,7 +176,7 @@ impl StreamPuller {
         }
         if self.fetch_end.is_none() {
             let (done, fetched) = sync_channel(1);
-            let request = FeedRequest::Fetch(FetchRequest { messages, done });
+            let request = FeedRequest::Fetch { messages, done };
             self.requests.send(request).map_err(|_ended| self.failure(&NatsServerError::Closed))?;
             self.fetch_end = Some(fetched);
         }
@@ -405,14 +400,13 @@ impl Puller for StreamPuller {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        match self.wait {
-            // `pull` waits for the messages that are known to wait at the server.
-            Wait::Block | Wait::Adaptive if self.pending > 0 => {}
-            Wait::Block | Wait::Adaptive => {
-                self.request_next();
-                self.arrivals.wait(timeout_ns);
-            }
-            Wait::Busy | Wait::Yield => self.wait.idle(),
+        if !self.wait.sleeps() {
+            return self.wait.idle();
+        }
+        // `pull` waits for the messages that are known to wait at the server.
+        if self.pending == 0 {
+            self.request_next();
+            self.arrivals.wait(timeout_ns);
         }
     }
 

@@ -48,13 +48,12 @@ pub(crate) struct DeliveredMessage {
 /// A request of the caller to the thread.
 pub(crate) enum FeedRequest {
     Settle(Settlement),
-    Fetch(FetchRequest),
-}
-
-pub(crate) struct FetchRequest {
-    pub messages: usize,
-    /// The channel that signals the end, when the messages are in the mailbox. It is dropped if the connection is lost.
-    pub done: SyncSender<()>,
+    /// Fetches at most this many messages that wait at the server.
+    Fetch {
+        messages: usize,
+        /// The channel that signals the end, when the messages are in the mailbox; dropped if the connection is lost.
+        done: SyncSender<()>,
+    },
 }
 
 /// An acknowledgement, or a negative one, of messages that were held.
@@ -235,7 +234,7 @@ impl QueueFeed {
     async fn handle_request(&mut self, connected: &NatsConnection, request: FeedRequest) -> ServerResult {
         match request {
             FeedRequest::Settle(settlement) => self.settle(connected, settlement).await,
-            FeedRequest::Fetch(FetchRequest { messages, done }) => {
+            FeedRequest::Fetch { messages, done } => {
                 connected.with_timeout(self.fetch(connected, messages)).await?;
                 // The caller may have given up waiting.
                 let _ = done.try_send(());

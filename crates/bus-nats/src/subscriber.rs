@@ -122,10 +122,7 @@ impl Subscriber for NatsSubscriber {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        match self.wait {
-            Wait::Block | Wait::Adaptive => self.arrivals.wait(timeout_ns),
-            Wait::Busy | Wait::Yield => self.wait.idle(),
-        }
+        if self.wait.sleeps() { self.arrivals.wait(timeout_ns) } else { self.wait.idle() }
     }
 
     fn resume_token(&self) -> Option<ResumeToken> {
