@@ -176,7 +176,7 @@ pub(crate) enum KafkaServerError {
          publish as it is there, change it there, or use another name"
     )]
     RetentionMismatch { topic: String, has: TopicRetention, wanted: TopicRetention },
-    #[error("does not tell what it keeps of the topic '{0}'; give this client the right DescribeConfigs on it")]
+    #[error("does not report the retention of the topic '{0}'; give this client the right DescribeConfigs on it")]
     RetentionUnreadable(String),
     #[error("has fewer servers than replicas are asked for; start more of them, or ask for fewer: replicas=N")]
     TooFewServers,

@@ -219,8 +219,8 @@ impl KafkaPuller {
             return self.failure(&(&error).into());
         }
         ReceiveError::MessagesLost(format!(
-            "{}: this queue was removed, with all that was not acknowledged; pull on for what is new, if somebody \
-             makes it anew, and push again what is missed",
+            "{}: this queue was removed, with all that was not acknowledged; pull on for new messages, if a \
+             client recreates it, and push the lost ones again",
             self.cluster.server.name()
         ))
     }
@@ -277,7 +277,7 @@ impl KafkaPuller {
         match error.rdkafka_error_code() {
             Some(Code::InvalidSessionTimeout) => Some(KafkaServerError::Refused(format!(
                 "a silence of {} ms lies outside its group.min.session.timeout.ms and group.max.session.timeout.ms, \
-                 which are 6 s and 30 min if nobody changed them",
+                 which are 6 s and 30 min by default",
                 self.silence_ms
             ))),
             Some(
@@ -358,7 +358,7 @@ fn create_member(
 
 /// Returns the sentence about messages whose acknowledgement was sent and not answered.
 fn in_doubt_text(messages: u64) -> String {
-    format!("nobody knows of up to {messages} messages: they are done with, or come again, marked")
+    format!("up to {messages} messages are in doubt: they are acknowledged, or come again, marked")
 }
 
 impl Puller for KafkaPuller {
@@ -373,8 +373,8 @@ impl Puller for KafkaPuller {
         }
         if std::mem::take(&mut self.group().state().is_truncated) {
             return Err(ReceiveError::MessagesLost(format!(
-                "{}: part of this queue is gone: its topic was cut short, or removed and made anew; pull on for what \
-                 is new, and push again what is missed",
+                "{}: part of this queue is gone: its topic was truncated, or recreated; pull on for new messages, \
+                 and push the lost ones again",
                 self.cluster.server.name()
             )));
         }
@@ -382,8 +382,8 @@ impl Puller for KafkaPuller {
             let unknown = std::mem::take(&mut self.group().state().unknown);
             if unknown > 0 {
                 return Err(ReceiveError::MessagesLost(format!(
-                    "{}: nobody knows of up to {unknown} messages that were about to come when this puller lost \
-                     them: another one gets them, or they are gone; pull on, and push again what is missed",
+                    "{}: up to {unknown} messages are in doubt, which this puller lost before they were handed over: \
+                     another one gets them, or they are gone; pull on, and push the lost ones again",
                     self.cluster.server.name()
                 )));
             }

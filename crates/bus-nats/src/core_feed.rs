@@ -44,8 +44,8 @@ impl CoreFeed {
         self.mailbox.report_loss(match &self.group {
             None => Ok(TopicArrival::Gap { gap: Gap::Reconnected, position: None }),
             Some(group) => Err(FeedReport::MessagesLost(format!(
-                "the connection to the queue '{}' was lost, or this puller was too slow; what came meanwhile is gone \
-                 if nobody else pulled it",
+                "the connection to the queue '{}' was lost, or this puller was too slow; messages sent meanwhile are \
+                 lost unless another puller got them",
                 group.queue
             ))),
         });

@@ -52,8 +52,8 @@ pub(crate) enum NatsServerError {
     Timeout,
     /// The server sent nothing for this long, though it was pinged.
     #[error(
-        "has said nothing for {} s, and does not answer; a firewall may have forgotten the connection, or the server hangs: \
-         it is connected to again",
+        "sent nothing for {} s, and does not answer; a firewall may have dropped the connection, or the server hangs: \
+         the client reconnects",
         .0.as_secs_f64()
     )]
     Silent(Duration),
@@ -76,12 +76,12 @@ pub(crate) enum NatsServerError {
     LoginFileRefused,
     #[error("was not asked: {0}")]
     File(String),
-    #[error("is not connected to over TLS: {0}")]
+    #[error("cannot be used over TLS: {0}")]
     Tls(String),
     /// The server closed the connection during the TLS handshake, without a reason.
     #[error(
-        "hung up over TLS; look into its log: if it wants to know who comes, name a certificate of its authority and \
-         the key: cert=FILE&key=FILE"
+        "closed the connection in the TLS handshake; look into its log: if it requires a client certificate, name one \
+         and its key: cert=FILE&key=FILE"
     )]
     TlsClosed,
     #[error("wants TLS; add ?tls to the URL, and ca=FILE if its authority is none that this host trusts")]
@@ -96,7 +96,7 @@ pub(crate) enum NatsServerError {
     NoLeader,
     /// The stream of the topic or queue is removed, or its consumer was removed after it was silent for too long.
     #[error(
-        "has lost the topic or queue, or forgotten a reader that stood still; try again, or look who has removed the stream"
+        "has lost the topic or queue, or removed the consumer of a paused reader; try again, or find what removed the stream"
     )]
     StreamGone,
     #[error("holds the topic '{topic}' by the policy '{existing}'; open it by that one, or remove it first")]

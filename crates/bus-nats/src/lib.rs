@@ -253,7 +253,7 @@ impl Connection for NatsBus {
                 StartPosition::Now => None,
                 StartPosition::Oldest => Some("start at the oldest message".to_owned()),
                 StartPosition::Sequence(sequence) => Some(format!("start at the sequence number {sequence}")),
-                StartPosition::After(_) => Some("go on behind a resume token".to_owned()),
+                StartPosition::After(_) => Some("resume after a token".to_owned()),
             };
             if let Some(from) = from {
                 let remedy = "it keeps no messages: start 'now', or use ?jetstream in the URL";

@@ -145,7 +145,7 @@ mod tests {
         sending.refuse(0, true, NatsServerError::Busy("maximum messages exceeded".to_owned()));
         sending.fates[1] = Fate::Published;
         let end = NatsServerError::Refused("Permissions Violation for Publish to \"a\"".to_owned());
-        assert!(matches!(sending.first_error(end), NatsServerError::Busy(_)), "the first one is told");
+        assert!(matches!(sending.first_error(end), NatsServerError::Busy(_)), "the first one is reported");
         sending.mark_unknown(sent);
         assert_eq!(sending.fates, [Fate::Unknown, Fate::Published, Fate::Unknown, Fate::NotPublished]);
     }

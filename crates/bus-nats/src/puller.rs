@@ -237,8 +237,8 @@ impl StreamPuller {
         self.batch.clear();
         let Some(error) = error else {
             return Err(ReceiveError::MessagesLost(format!(
-                "{count} messages were to be handed over at most once, and came too long ago: this process stood \
-                 still, and somebody else may have had them; here they are gone"
+                "{count} messages for delivery at most once came too long ago, because this process was paused: \
+                 another puller may have had them, and they are not handed over"
             )));
         };
         if !error.is_transient() {
@@ -359,10 +359,10 @@ impl Puller for StreamPuller {
             None if late == 0 => Ok(()),
             None => Err(ReceiveError::NotAcknowledged(format!(
                 "{late} messages were held for longer than a puller may be silent, and are acknowledged too late: \
-                 somebody else may have them, too; acknowledge sooner, or open the queue with a longer silence"
+                 another puller may have them, too; acknowledge sooner, or open the queue with a longer silence"
             ))),
             Some(e) if e.is_transient() && was_sent => Err(ReceiveError::NotAcknowledged(format!(
-                "{} {e}; nobody knows of {left} messages: they are done with, or come again",
+                "{} {e}; {left} messages are in doubt: they are acknowledged, or come again",
                 self.server.name
             ))),
             Some(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
@@ -385,7 +385,7 @@ impl Puller for StreamPuller {
         let left = self.return_time_left(ticks);
         if left.is_zero() {
             return Err(ReceiveError::NotAcknowledged(format!(
-                "the message with the tag {tag} was held for so long that somebody else may have it by now, and is not \
+                "the message with the tag {tag} was held for so long that another puller may have it by now, and is not \
                  given back; it comes again by itself; give back sooner, or open the queue with a longer silence"
             )));
         }

@@ -51,7 +51,7 @@ fn fetch_about(server: &RedisEndpoint) -> ServerResult<ServerDescription> {
     }
     let slow = link.request(&["SLOWLOG", "LEN"], |items| items.integer());
     settings.insert("slowlog-len", slow.map(|count| count.to_string()).map_err(|e| e.to_string()));
-    let refused = info.as_ref().err().map_or("INFO does not tell", String::as_str);
+    let refused = info.as_ref().err().map_or("INFO does not report it", String::as_str);
     let clients = field("connected_clients").ok_or_else(|| refused.to_owned());
     settings.insert("connected_clients", clients);
     let replicas = field("connected_slaves").ok_or_else(|| refused.to_owned());

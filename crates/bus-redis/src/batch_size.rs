@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn a_request_asks_for_few_messages_while_they_are_long() {
         let mut portion = BatchSizer::new();
-        assert_eq!(portion.limit(1000), 1, "nobody knows how long they are");
+        assert_eq!(portion.limit(1000), 1, "their size is unknown");
         (0..100).for_each(|_| portion.record_size(40));
         assert_eq!((portion.limit(1000), portion.limit(3)), (MAX_BATCH, 3));
         for mebibytes in [1, 4, 16] {
@@ -41,7 +41,7 @@ mod tests {
             assert_eq!(portion.limit(1000), (8 / mebibytes).max(1), "one of {mebibytes} MiB came");
         }
         portion.record_size(0);
-        assert_eq!(portion.limit(1000), 1, "one short message says little");
+        assert_eq!(portion.limit(1000), 1, "one short message changes little");
     }
 
     #[test]

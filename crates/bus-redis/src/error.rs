@@ -26,35 +26,35 @@ pub(crate) enum RedisServerError {
     Timeout,
     /// The server sent nothing for this long, not even the reply to a `PING`.
     #[error(
-        "has said nothing for {} s, and does not answer; a firewall may have forgotten the connection, or the server hangs: \
-         it is connected to again",
+        "sent nothing for {} s, and does not answer; a firewall may have dropped the connection, or the server hangs: \
+         the client reconnects",
         .0.as_secs_f64()
     )]
     Silent(Duration),
     /// The server was silent while an `XREAD` without end was in flight: whether it is alive is unknown.
-    #[error("was asked nothing for a while; it is connected to again")]
+    #[error("has no request with an end in flight, and may be dead; the client reconnects")]
     LivenessUnknown,
     #[error("answers, but not as Redis does ({0}); check the port")]
     NotRedis(String),
     /// A later reply is not Redis protocol, though earlier replies were.
-    #[error("sent what is no answer ({0}); look into its log, and try again")]
+    #[error("sent a malformed reply ({0}); look into its log, and try again")]
     MalformedReply(String),
     #[error("sends a message that is too long; they are read up to 64 MiB: remove that one, and write shorter ones")]
     PayloadTooLong,
     /// An answer exceeds a bound, and is not read any further.
     #[error(
-        "sends an answer of more than {0}, which no question of this client has; the connection is closed: check that a \
+        "sends an answer of more than {0}, which no request of this client has; the connection is closed: check that a \
          Redis server listens there, and look into its log"
     )]
     ReplyTooLarge(ReplyLimit),
-    #[error("is not spoken to over TLS: {0}")]
+    #[error("cannot be used over TLS: {0}")]
     TlsUnavailable(String),
     /// The TLS connection broke: its bytes cannot be read.
-    #[error("broke off what was spoken over TLS: {0}; try again")]
+    #[error("broke the TLS connection: {0}; try again")]
     TlsBroken(String),
-    #[error("hung up while shaking hands over TLS; does it speak TLS on this port, and which version? Try again")]
+    #[error("closed the connection in the TLS handshake; check the port and the TLS version, and try again")]
     TlsClosed,
-    #[error("did not shake hands over TLS within 5 s; check whether it speaks TLS on this port, or hangs")]
+    #[error("did not finish the TLS handshake within 5 s; check whether it speaks TLS on this port, or hangs")]
     TlsTimeout,
     #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
     LoginRefused,
@@ -80,7 +80,7 @@ pub(crate) enum RedisServerError {
     Replica,
     #[error("knows no master '{0}'; check sentinel=NAME in the URL")]
     NoMaster(String),
-    #[error("has as many clients as it takes; close some, or raise its maxclients")]
+    #[error("has reached its limit of clients; close some, or raise its maxclients")]
     TooManyClients,
     #[error("has no memory left ({0}); empty a queue or a stream, or raise its maxmemory")]
     OutOfMemory(String),
@@ -107,10 +107,10 @@ pub(crate) enum RedisServerError {
     #[error("does not take it now ({0}); try again, and look into its log")]
     TransientRefusal(String),
     /// The queue was removed under a puller.
-    #[error("has the queue no more ({0}); pull again, and it is made anew")]
+    #[error("no longer has the queue ({0}); pull again, and it is recreated")]
     NoQueue(String),
     /// The stream was removed under a subscriber, or removed and created again.
-    #[error("has the stream no more, or another one of its name; it is begun anew")]
+    #[error("no longer has the stream, or has another one of its name; it is read from its beginning")]
     StreamReplaced,
     #[error(
         "holds in this queue what another program has pushed, and a puller would take it away; use another name, or take \

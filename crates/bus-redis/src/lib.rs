@@ -222,7 +222,7 @@ impl RedisBus {
             }
             (_, StartPosition::After(_)) => {
                 let remedy = "it keeps no messages: start 'now', or use ?streams in the URL";
-                ("go on behind a resume token".to_owned(), remedy)
+                ("resume after a token".to_owned(), remedy)
             }
             (mechanism, StartPosition::Sequence(sequence)) => {
                 let remedy = match mechanism {

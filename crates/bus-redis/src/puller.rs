@@ -240,8 +240,8 @@ impl<Q: RedisQueue> RedisPuller<Q> {
     /// Returns the error for a queue that another client removed.
     fn queue_removed_error(&self) -> ReceiveError {
         ReceiveError::MessagesLost(format!(
-            "{} has the queue '{}' no more, or another one of its name: somebody removed it, and what it held may be gone; \
-             it is made anew",
+            "{} no longer has the queue '{}', or has another one of its name: a client removed it, and its messages may be gone; \
+             it is recreated",
             self.server.name,
             self.queue.name(),
         ))
@@ -330,7 +330,7 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
                  silent for too long or lost it with a connection; then it comes again, marked, if it is still there"
             ))),
             Err(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
-                "{server} {e}; nobody knows whether the message {tag} went back: give it back again"
+                "{server} {e}; whether the message {tag} was given back is unknown: give it back again"
             ))),
             Err(e) => Err(self.server.receive_error(&e)),
         }

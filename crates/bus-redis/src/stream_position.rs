@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(state(&reader), (14, Some(14), None), "all is read that was ever added");
         assert_eq!(reader.compare_count(&stream(20, 24, 19)), Ok(()));
         assert_eq!(reader.compare_count(&stream(22, 24, 21)), Ok(()));
-        assert_eq!(state(&reader), (14, Some(21), Some(Gap::Missed(7))), "what is not told yet adds up");
+        assert_eq!(state(&reader), (14, Some(21), Some(Gap::Missed(7))), "unreported losses add up");
         for anew in [stream(30, 31, 0), stream(30, 59, 0), stream(1, 9, 30)] {
             assert_eq!(reader.compare_count(&anew), Err(StreamReplaced), "{anew:?}");
         }

@@ -126,7 +126,7 @@ fn a_message_of_another_puller_is_not_returned_or_acknowledged() {
     pull_some(&mut *second, 3);
     let error = first.give_back(came[0].tag).unwrap_err();
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
-    assert!(error.to_string().contains("somebody else may have it by now"), "{error}");
+    assert!(error.to_string().contains("another puller may have it by now"), "{error}");
     let error = first.acknowledge().unwrap_err();
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.is_transient(), "{error}");
     assert!(error.to_string().contains("2 messages were held for longer"), "{error}");
@@ -166,7 +166,7 @@ fn an_acknowledgement_to_a_silent_server_is_in_doubt() {
     resume_process(server.pid());
     let error = acknowledged.expect_err("nobody has said so");
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.is_transient(), "{error}");
-    assert!(error.to_string().contains("nobody knows of 3 messages: they are done with, or come again"), "{error}");
+    assert!(error.to_string().contains("3 messages are in doubt: they are acknowledged, or come again"), "{error}");
     puller.acknowledge().expect("it is told once");
 }
 

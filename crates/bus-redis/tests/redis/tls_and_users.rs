@@ -76,7 +76,7 @@ fn messages_travel_over_tls_between_trusted_ends_only() {
     assert_eq!(format!("{name:?}"), format!("RedisBus {{ server: rediss://localhost:{port} }}"));
     refused(&format!("rediss://localhost:{port}?ca={other}"), &["is of no authority that is trusted here", "ca=FILE"]);
     refused(&format!("rediss://localhost:{port}"), &["TLS", "ca=FILE"]);
-    refused(&format!("rediss://localhost:{}?ca={ca}", server.port()), &["shake hands over TLS"]);
+    refused(&format!("rediss://localhost:{}?ca={ca}", server.port()), &["did not finish the TLS handshake"]);
     refused(&format!("redis://localhost:{port}"), &["redis://localhost"]);
     refused(&format!("rediss://localhost:{port}?ca=/no/such/file"), &["/no/such/file", "PEM"]);
     refused(&format!("redis://localhost:{port}?ca={ca}"), &["add 'tls'"]);
