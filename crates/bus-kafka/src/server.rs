@@ -20,8 +20,8 @@ use crate::reasons::OutageReasons;
 pub(crate) const PORT: u16 = 9092;
 
 const FORM: &str = "use kafka://HOST:PORT[,HOST:PORT], with USER:PASSWORD@ in front of the hosts for a login, and \
-                    behind them ?tls, ca=FILE, cert=FILE, key=FILE, sasl=MECHANISM, replicas=N and silence=SECONDS, with '&' in \
-                    between";
+                    behind them ?tls, ca=FILE, cert=FILE, key=FILE, sasl=MECHANISM, replicas=N and silence=SECONDS, \
+                    with '&' in between";
 
 const OPTIONS: [&str; 7] = ["tls", "ca", "cert", "key", "sasl", "replicas", SILENCE_OPTION];
 

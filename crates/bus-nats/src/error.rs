@@ -61,8 +61,8 @@ pub(crate) enum NatsServerError {
     NotNats(String),
     /// The server's first line exceeds the limit, in MiB, and is not read any further.
     #[error(
-        "sends a first line of more than {0} MiB, which no NATS server has; the connection is closed: check that a NATS \
-         server listens there, and look into its log"
+        "sends a first line of more than {0} MiB, which no NATS server has; the connection is closed: check that a \
+         NATS server listens there, and look into its log"
     )]
     FirstLineTooLong(usize),
     #[error("refused the user name or the password; check USER:PASSWORD@ or TOKEN@ in the URL")]
@@ -96,7 +96,8 @@ pub(crate) enum NatsServerError {
     NoLeader,
     /// The stream of the topic or queue is removed, or its consumer was removed after it was silent for too long.
     #[error(
-        "has lost the topic or queue, or removed the consumer of a paused reader; try again, or find what removed the stream"
+        "has lost the topic or queue, or removed the consumer of a paused reader; try again, or find what removed \
+         the stream"
     )]
     StreamGone,
     #[error("holds the topic '{topic}' by the policy '{existing}'; open it by that one, or remove it first")]

@@ -385,8 +385,8 @@ impl Puller for StreamPuller {
         let left = self.return_time_left(ticks);
         if left.is_zero() {
             return Err(ReceiveError::NotAcknowledged(format!(
-                "the message with the tag {tag} was held for so long that another puller may have it by now, and is not \
-                 given back; it comes again by itself; give back sooner, or open the queue with a longer silence"
+                "the message with the tag {tag} was held for so long that another puller may have it by now, and is \
+                 not given back; it comes again by itself; give back sooner, or open the queue with a longer silence"
             )));
         }
         match self.settle_with_retry(vec![reply], AckKind::Nak(None), left.min(SETTLE_TIMEOUT)).error {

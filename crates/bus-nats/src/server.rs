@@ -19,8 +19,8 @@ use crate::error::{ErrorContext, NatsServerError, ServerResult};
 
 pub(crate) const PORT: u16 = 4222;
 
-const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?jetstream[&durable][&replicas=N]][&tls][&silence=SECONDS] or \
-                    nats://TOKEN@HOST:PORT, or log in by a file: ?creds=FILE or ?nkey=FILE";
+const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?jetstream[&durable][&replicas=N]][&tls]\
+                    [&silence=SECONDS] or nats://TOKEN@HOST:PORT, or log in by a file: ?creds=FILE or ?nkey=FILE";
 
 /// Max copies that JetStream keeps of a stream.
 const MAX_REPLICAS: usize = 5;

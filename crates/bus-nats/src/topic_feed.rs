@@ -163,7 +163,7 @@ impl TopicFeed {
     }
 
     /// Returns the first place in a stream that came back with less whose message is newer than all that was read;
-    /// `place` at most.
+    /// `position` at most.
     async fn first_unread(&self, stream: &Stream, position: u64) -> ServerResult<u64> {
         let Some(start_time) = self.last_read_ns.and_then(|ns| from_nanos(i128::from(ns) + 1).ok()) else {
             return Ok(position);

@@ -180,8 +180,8 @@ mod tests {
         let settings = settings.map(|(name, command)| (name, refused(command))).into();
         let advised = advise(&ServerDescription { settings, ..ServerDescription::default() });
         let found: Vec<_> = advised.iter().filter(|advice| advice.setting == "Redis rights").collect();
-        let why = "this user may not run config|get, slowlog|len: `ACL SETUSER NAME +config|get +slowlog|len` lets it, or \
-                   name another user";
+        let why = "this user may not run config|get, slowlog|len: `ACL SETUSER NAME +config|get +slowlog|len` lets \
+                   it, or name another user";
         assert_eq!(found, [&Advice::unknown("Redis rights", why)]);
         assert!(!advised.iter().any(|advice| advice.value.as_ref().is_err_and(|why| why.contains("NOPERM"))));
     }

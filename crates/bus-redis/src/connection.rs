@@ -434,7 +434,7 @@ impl RedisConnection {
     }
 }
 
-/// Returns the time left of a timeout that started at `begun` and grows with the transferred `bytes`. Rounded up to
+/// Returns the time left of a timeout that started at `start` and grows with the transferred `bytes`. Rounded up to
 /// whole seconds, so that the socket's timeout seldom changes.
 fn time_left(timeout: Duration, start: &HostInstant, bytes: usize) -> Duration {
     let total = timeout + Duration::from_secs((bytes / BYTES_A_SECOND) as u64);

@@ -113,14 +113,14 @@ pub(crate) enum RedisServerError {
     #[error("no longer has the stream, or has another one of its name; it is read from its beginning")]
     StreamReplaced,
     #[error(
-        "holds in this queue what another program has pushed, and a puller would take it away; use another name, or take \
-         such messages too: QueueConfig::foreign names the kind that they get"
+        "holds in this queue what another program has pushed, and a puller would take it away; use another name, or \
+         take such messages too: QueueConfig::foreign names the kind that they get"
     )]
     ForeignMessage,
     /// Number of messages handed over that were given to other pullers meanwhile.
     #[error(
-        "does not acknowledge {0} messages that were handed over: this puller was silent for too long, or the server has \
-         lost them; they come again, marked, if it still has them, or are dead letters"
+        "does not acknowledge {0} messages that were handed over: this puller was silent for too long, or the \
+         server has lost them; they come again, marked, if it still has them, or are dead letters"
     )]
     NotAcknowledged(u64),
     #[error("refused: {0}; change the server's settings, or the URL")]

@@ -307,7 +307,8 @@ impl Publisher for RedisPublisher {
             return Err(failure.into_batch_error(&self.server.name));
         }
         let reason = format!(
-            "{} {}; what was unknown may be published or not, and is not sent again: look for it there, or publish it anew",
+            "{} {}; what was unknown may be published or not, and is not sent again: look for it there, or publish \
+             it anew",
             self.server.name, failure.error
         );
         let abandoned = AbandonedMessages { count: Fate::unknown(&failure.fates).count(), reason };

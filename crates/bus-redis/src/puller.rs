@@ -51,9 +51,9 @@ pub(crate) trait RedisQueue: Send {
         Ok(())
     }
 
-    /// Brings a new connection to this puller's state, at the start and after each loss; without `_has_retained_all` the
-    /// server may hold other messages than the puller took there. Returns true, once, if the queue is not the one that
-    /// was pulled from.
+    /// Brings a new connection to this puller's state, at the start and after each loss; without `_has_retained_all`
+    /// the server may hold other messages than the puller took there. Returns true, once, if the queue is not the one
+    /// that was pulled from.
     fn resume(&mut self, _link: &mut RedisConnection, _has_retained_all: bool) -> ServerResult<bool> {
         Ok(false)
     }
@@ -64,8 +64,8 @@ pub(crate) trait RedisQueue: Send {
     /// Takes up to `limit` messages without waiting, and hands them over.
     fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult;
 
-    /// Sleeps until a message comes, which is kept for the next [`Self::fetch`], or for `timeout`. The server checks its
-    /// clock ten times a second, so the sleep may last a tenth of a second longer.
+    /// Sleeps until a message comes, which is kept for the next [`Self::fetch`], or for `timeout`. The server checks
+    /// its clock ten times a second, so the sleep may last a tenth of a second longer.
     fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult;
 
     /// Returns true if messages were handed over and not acknowledged, or were given to other pullers before that.
@@ -194,9 +194,9 @@ impl<Q: RedisQueue> RedisPuller<Q> {
         self.identity.clone_from(&connection.identity);
         if !has_retained_all {
             self.pending_error = Some(ReceiveError::MessagesLost(format!(
-                "{} was started again, or another server has taken over: what the queue '{}' held may be gone, or part of \
-                 it, and what was acknowledged since it was last saved may come again; a server with appendfsync \
-                 always loses nothing at a start",
+                "{} was started again, or another server has taken over: what the queue '{}' held may be gone, or \
+                 part of it, and what was acknowledged since it was last saved may come again; a server with \
+                 appendfsync always loses nothing at a start",
                 self.server.name,
                 self.queue.name(),
             )));
@@ -220,15 +220,15 @@ impl<Q: RedisQueue> RedisPuller<Q> {
         result
     }
 
-    /// Drops the connection after a request for up to `most` messages, and notes the loss that this error may mean.
+    /// Drops the connection after a request for up to `max_messages` messages, and notes the loss that this error may mean.
     fn drop_connection(&mut self, error: &RedisServerError, max_messages: usize) {
         let was_asked =
             matches!(&self.state, RedisConnectionState::Connected(connection) if connection.link.sent() > 0);
         if Q::REMOVES_ON_READ && was_asked && error.is_unanswered() {
             let (server, queue) = (&self.server.name, self.queue.name());
             self.pending_error = Some(ReceiveError::MessagesLost(format!(
-                "{server} {error}; up to {max_messages} messages that it took out of the queue '{queue}' may be gone; use \
-                 'at-least-once' where none may be"
+                "{server} {error}; up to {max_messages} messages that it took out of the queue '{queue}' may be \
+                 gone; use 'at-least-once' where none may be"
             )));
         } else if is_queue_removed(error) {
             self.queue.accept_any_queue();
@@ -240,8 +240,8 @@ impl<Q: RedisQueue> RedisPuller<Q> {
     /// Returns the error for a queue that another client removed.
     fn queue_removed_error(&self) -> ReceiveError {
         ReceiveError::MessagesLost(format!(
-            "{} no longer has the queue '{}', or has another one of its name: a client removed it, and its messages may be gone; \
-             it is recreated",
+            "{} no longer has the queue '{}', or has another one of its name: a client removed it, and its messages \
+             may be gone; it is recreated",
             self.server.name,
             self.queue.name(),
         ))
@@ -326,8 +326,9 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
         match self.run_with_retry(|queue, link| queue.give_back(link, tag)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(ReceiveError::NotAcknowledged(format!(
-                "{server} does not take the message {tag} back: it is acknowledged, or was given back, or this puller was \
-                 silent for too long or lost it with a connection; then it comes again, marked, if it is still there"
+                "{server} does not take the message {tag} back: it is acknowledged, or was given back, or this \
+                 puller was silent for too long or lost it with a connection; then it comes again, marked, if it is \
+                 still there"
             ))),
             Err(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
                 "{server} {e}; whether the message {tag} was given back is unknown: give it back again"

@@ -4,8 +4,8 @@
 //! have come, parsing restarts from the first byte, which is cheap because it hops from length to length. Every length
 //! is checked against a bound before it is used, and nothing is allocated for it.
 //!
-//! One reply is bounded as a whole: in bytes by the request (see [`max_reply_bytes`]), in its number of values, and in the
-//! nesting depth of its arrays. After a reply that exceeds a bound nothing more is read from the server.
+//! One reply is bounded as a whole: in bytes by the request (see [`max_reply_bytes`]), in its number of values, and in
+//! the nesting depth of its arrays. After a reply that exceeds a bound nothing more is read from the server.
 
 use std::fmt;
 use std::io::Write;
@@ -253,7 +253,8 @@ impl<'a> RespReader<'a> {
         Ok(Some(RespItem::Bulk(payload)))
     }
 
-    /// Reads a length up to `max_bytes`, beyond which the error names `limit`. The inner option is none for the length -1.
+    /// Reads a length up to `max_bytes`, beyond which the error names `limit`. The inner option is none for the length
+    /// -1.
     fn length(&mut self, max_bytes: usize, limit: ReplyLimit) -> Result<Option<Option<usize>>, RespError> {
         let Some(number) = self.number()? else { return Ok(None) };
         match usize::try_from(number) {

@@ -21,7 +21,8 @@ pub(crate) const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE][?streams][&tls][&cluster]\
-                    [&sentinel=NAME[&sentinel-password=…]][&silence=SECONDS] or redis+unix:///PATH/TO/SOCKET[?streams][&silence=SECONDS]";
+                    [&sentinel=NAME[&sentinel-password=…]][&silence=SECONDS] or \
+                    redis+unix:///PATH/TO/SOCKET[?streams][&silence=SECONDS]";
 
 /// Max length of a Unix socket's path, in bytes.
 const MAX_PATH_BYTES: usize = 107;

@@ -14,7 +14,8 @@ use tickpath_clock::sleep_ns;
 pub enum CommandFault {
     /// The command reaches the server, but its connection is cut when the answer arrives, so the client never sees it.
     Unanswered,
-    /// The command stays in flight until [`RedisFaultProxy::release`], even if the client drops its connection meanwhile.
+    /// The command stays in flight until [`RedisFaultProxy::release`], even if the client drops its connection
+    /// meanwhile.
     Delayed,
 }
 
@@ -68,7 +69,8 @@ impl RedisFaultProxy {
         self.state.is_command_seen.load(Ordering::Relaxed)
     }
 
-    /// Releases a [`CommandFault::Delayed`] command, and waits until it was forwarded or its connection has proved dead.
+    /// Releases a [`CommandFault::Delayed`] command, and waits until it was forwarded or its connection has proved
+    /// dead.
     pub fn release(&self) {
         self.state.is_released.store(true, Ordering::Relaxed);
         wait_until(|| self.state.is_over.load(Ordering::Relaxed));
