@@ -32,13 +32,13 @@ impl From<FeedReport> for ReceiveError {
 
 /// An arrival of a topic.
 pub(crate) enum TopicArrival {
-    /// A message, with its place in the topic where JetStream counts it.
+    /// A message, with its position in the topic where JetStream counts it.
     Message { receipt: Option<Receipt>, message: Message },
     /// Messages that will never come.
     Gap {
         /// Their number, if known.
         gap: Gap,
-        /// The place behind them, where it is known.
+        /// The position behind them, where it is known.
         position: Option<JetStreamPosition>,
     },
 }

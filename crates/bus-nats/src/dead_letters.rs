@@ -42,7 +42,7 @@ impl DeadLetterQueue {
     }
 }
 
-/// Returns the id by which the server detects a duplicate: no two messages of a queue share place and time. It is as
+/// Returns the id by which the server detects a duplicate: no two messages of a queue share position and time. It is as
 /// long as the id that the message had, so that the longest message still fits.
 fn duplicate_id(receipt: &Receipt) -> String {
     format!("{:016x}{:016x}", receipt.time_ns, receipt.sequence)

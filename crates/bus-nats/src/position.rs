@@ -1,4 +1,4 @@
-//! A place in a topic of JetStream, and the resume token that holds it.
+//! A position in a topic of JetStream, and the resume token that holds it.
 
 use async_nats::datetime::DateTime;
 use tickpath_bus_api::{ConnectError, MessageIdTracker, ResumeToken};

@@ -267,7 +267,7 @@ impl StreamPuller {
     }
 
     /// Settles messages with the server's confirmation, on a second connection if the first is lost: the server knows a
-    /// message by its place in the queue.
+    /// message by its position in the queue.
     fn settle_with_retry(&self, replies: Vec<Subject>, kind: AckKind, patience: Duration) -> SettlementOutcome {
         let begun = self.clock.ticks();
         let first = self.settle(replies.clone(), kind, true, patience);

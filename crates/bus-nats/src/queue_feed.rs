@@ -102,9 +102,9 @@ pub(crate) struct QueueFeed {
     /// The creation time of the stream: a stream that was lost and made anew holds nothing that was pushed before.
     created: Option<DateTime>,
     /// The number of messages that the stream was seen to have had. A stream that has come back with fewer gives their
-    /// places to other messages.
+    /// positions to other messages.
     seen_count: u64,
-    /// The received message with the highest place in the stream.
+    /// The received message with the highest position in the stream.
     newest: Option<Receipt>,
     /// The number of times that the stream was lost or came back older.
     epoch: u64,
@@ -137,7 +137,7 @@ impl QueueFeed {
     }
 
     /// Reports a loss if the stream is not the one of the last connection, or has come back with less: with fewer
-    /// messages than were seen, or with other messages at the places of those that were received.
+    /// messages than were seen, or with other messages at the positions of those that were received.
     fn detect_loss(&mut self, created: DateTime, last: u64, is_replaced: bool) {
         let before = self.created.replace(created);
         let seen = std::mem::replace(&mut self.seen_count, last);
@@ -157,7 +157,7 @@ impl QueueFeed {
         self.mailbox.report_loss(Err(FeedReport::MessagesLost(sentence)));
     }
 
-    /// Reports whether another message has the place of the newest message that was received.
+    /// Reports whether another message has the position of the newest message that was received.
     async fn is_replaced(&self, stream: &Stream) -> ServerResult<bool> {
         let Some(newest) = self.newest else { return Ok(false) };
         match stream.get_raw_message(newest.sequence + 1).await {

@@ -7,7 +7,7 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
-    /// The message's place in its stream, from 0; the server counts from 1.
+    /// The message's position in its stream, from 0; the server counts from 1.
     pub sequence: u64,
     /// The number of its deliveries to any puller, this one included.
     pub deliveries: u32,

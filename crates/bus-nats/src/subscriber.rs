@@ -27,9 +27,9 @@ pub(crate) struct NatsSubscriber {
     flow: UnreadBound,
     /// The messages of each publisher that have come.
     tracker: MessageIdTracker,
-    /// The place where the subscription began, once the topic exists; never set with core NATS.
+    /// The position where the subscription began, once the topic exists; never set with core NATS.
     start_position: Arc<OnceLock<JetStreamPosition>>,
-    /// The place behind all that was handed over, once anything was, or the place of a token.
+    /// The position behind all that was handed over, once anything was, or the position of a token.
     position: Option<JetStreamPosition>,
     wait: Wait,
     background: ReceiverThread,
@@ -51,7 +51,7 @@ impl NatsSubscriber {
         Ok(Self::new(ArrivalReceiver::new(mailbox), UnreadBound::Pushed(backlog), wait, background))
     }
 
-    /// Follows a stream of JetStream from `start`, or behind a place with its known publishers.
+    /// Follows a stream of JetStream from `start`, or behind a position with its known publishers.
     pub fn of_stream(
         server: Arc<NatsEndpoint>,
         topic: &str,

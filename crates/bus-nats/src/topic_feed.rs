@@ -35,9 +35,9 @@ const CONSUMER_EXPIRY: Duration = Duration::from_secs(300);
 
 pub(crate) struct SubscriptionStart {
     pub start: StartPosition,
-    /// The place behind which it resumes, if a token names it.
+    /// The position behind which it resumes, if a token names it.
     pub resume_at: Option<JetStreamPosition>,
-    /// The place where the subscription began; set once it is known.
+    /// The position where the subscription began; set once it is known.
     pub start_position: Arc<OnceLock<JetStreamPosition>>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct TopicFeed {
     demand: Demand,
     /// The creation time of the followed stream: a topic that was removed and made anew begins anew.
     created_ns: Option<u64>,
-    /// The place of the next message, from 0, once it is known.
+    /// The position of the next message, from 0, once it is known.
     next: Option<u64>,
     /// The number of messages that the followed stream was seen to have had.
     seen_count: u64,
@@ -65,14 +65,14 @@ pub(crate) struct TopicFeed {
 /// The progress in a stream before it came back with less. A leader that catches up late may bring some of it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct EarlierProgress {
-    /// The place of the next message at that time.
+    /// The position of the next message at that time.
     next: u64,
     /// The time at which the last message had come, in nanoseconds since 1970.
     last_read_ns: u64,
 }
 
 impl EarlierProgress {
-    /// Combines the earlier progress with that made since, up to this place and time.
+    /// Combines the earlier progress with that made since, up to this position and time.
     fn combine(before: Option<Self>, next: u64, last_read_ns: u64) -> Self {
         Self { next: before.map_or(next, |before| before.next.max(next)), last_read_ns }
     }
@@ -109,8 +109,8 @@ impl TopicFeed {
         }
     }
 
-    /// Resumes in this stream: at the last place, or behind what it still has if it came back with fewer messages than
-    /// were read, or at the beginning if it is another stream.
+    /// Resumes in this stream: at the last position, or behind what it still has if it came back with fewer messages
+    /// than were read, or at the beginning if it is another stream.
     async fn follow(&mut self, connected: &NatsConnection, stream: Stream) -> ServerResult {
         let stream = self.caught_up(connected, stream).await?;
         let info = stream.cached_info();
@@ -134,7 +134,7 @@ impl TopicFeed {
         self.created_ns = Some(created_ns);
         (self.next, self.seen_count) = (Some(next), last);
         if next <= last {
-            // All messages from now on lie behind this place.
+            // All messages from now on lie behind this position.
             let _ = self.beginning.start_position.set(JetStreamPosition {
                 next,
                 created_ns,
@@ -162,7 +162,7 @@ impl TopicFeed {
         Ok(stream)
     }
 
-    /// Returns the first place in a stream that came back with less whose message is newer than all that was read;
+    /// Returns the first position in a stream that came back with less whose message is newer than all that was read;
     /// `position` at most.
     async fn first_unread(&self, stream: &Stream, position: u64) -> ServerResult<u64> {
         let Some(start_time) = self.last_read_ns.and_then(|ns| from_nanos(i128::from(ns) + 1).ok()) else {
@@ -176,14 +176,14 @@ impl TopicFeed {
         Ok(info.delivered.stream_sequence.min(position))
     }
 
-    /// Reports a gap of unknown size, because the topic is not what it was; returns the place where it resumes.
+    /// Reports a gap of unknown size, because the topic is not what it was; returns the position where it resumes.
     fn report_replaced(&mut self, next: u64, created_ns: u64) -> u64 {
         let position = Some(JetStreamPosition { next, created_ns, last_read_ns: self.last_read_ns });
         self.mailbox.put(TopicArrival::Gap { gap: Gap::Reconnected, position });
         next
     }
 
-    /// Reports the messages before this place as missed.
+    /// Reports the messages before this position as missed.
     fn report_missed(&mut self, sequence: u64) {
         let (Some(next), Some(created_ns)) = (self.next, self.created_ns) else { return };
         if sequence > next {
@@ -197,12 +197,12 @@ impl TopicFeed {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| NatsServerError::NotNats("a message without a receipt".to_owned()))?;
         if self.next.is_some_and(|next| receipt.sequence < next) {
-            // The message lies before the requested place.
+            // The message lies before the requested position.
             return Ok(());
         }
         if let (None, Some(next), Some(created_ns)) = (self.beginning.start_position.get(), self.next, self.created_ns)
         {
-            // The stream has reached the requested place.
+            // The stream has reached the requested position.
             let _ = self.beginning.start_position.set(JetStreamPosition {
                 next,
                 created_ns,
@@ -273,7 +273,7 @@ impl BackgroundFeed for TopicFeed {
     }
 }
 
-/// Returns the first place to read in an existing stream from which nothing was read yet.
+/// Returns the first position to read in an existing stream from which nothing was read yet.
 fn first_sequence(start: StartPosition, oldest: u64, published: u64) -> ServerResult<u64> {
     match start {
         StartPosition::Now => Ok(published),

@@ -296,7 +296,7 @@ pub(crate) fn printable_server_text(line: &[u8]) -> String {
     String::from_utf8_lossy(line).chars().take(MAX_TEXT_CHARS).map(shown).collect()
 }
 
-/// Returns the error proper: servers before version 7 put its place in a script before it.
+/// Returns the error proper: servers before version 7 put its position in a script before it.
 fn strip_script_prefix(line: &str) -> &str {
     let Some((_, cause)) = line.rsplit_once("@user_script:").filter(|_| line.starts_with("ERR Error running script"))
     else {

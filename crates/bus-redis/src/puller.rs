@@ -220,7 +220,8 @@ impl<Q: RedisQueue> RedisPuller<Q> {
         result
     }
 
-    /// Drops the connection after a request for up to `max_messages` messages, and notes the loss that this error may mean.
+    /// Drops the connection after a request for up to `max_messages` messages, and notes the loss that this error may
+    /// mean.
     fn drop_connection(&mut self, error: &RedisServerError, max_messages: usize) {
         let was_asked =
             matches!(&self.state, RedisConnectionState::Connected(connection) if connection.link.sent() > 0);

@@ -64,19 +64,19 @@ impl StreamExtent {
         self.trimmed_count().is_some_and(|gone| gone > 0)
     }
 
-    /// Returns whether all entries lie after this place.
+    /// Returns whether all entries lie after this position.
     pub fn is_all_after(&self, position: EntryId) -> bool {
         self.first.is_none_or(|first| first > position)
     }
 
-    /// Returns whether the count of gone entries shows the loss after this place: no entry is left up to it, or none
+    /// Returns whether the count of gone entries shows the loss after this position: no entry is left up to it, or none
     /// after it.
     pub fn shows_loss_after(&self, position: EntryId) -> bool {
         self.last == position || self.is_all_after(position)
     }
 
-    /// Returns the number of entries ever added up to this place; none if the server does not count, or entries lie on
-    /// both sides.
+    /// Returns the number of entries ever added up to this position; none if the server does not count, or entries lie
+    /// on both sides.
     pub fn count_up_to(&self, position: EntryId) -> Option<u64> {
         if self.last == position {
             return self.added;

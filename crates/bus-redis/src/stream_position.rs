@@ -22,7 +22,7 @@ pub(crate) struct StreamPosition {
     last_id: EntryId,
     /// Furthest entry ever received: a server that went back may later recover what it had lost.
     furthest: EntryId,
-    /// Number of entries ever added up to this place; none if unknown.
+    /// Number of entries ever added up to this position; none if unknown.
     read: Option<u64>,
     /// Part of `read` that only publishers' numbers show; some of these entries may never have been added.
     doubtful: u64,
@@ -46,7 +46,7 @@ enum EarlierIdentity {
 pub(crate) struct StreamResumeState {
     pub run: Option<DataIdentity>,
     pub extent: Option<StreamExtent>,
-    /// True if the entry at the subscription's place exists.
+    /// True if the entry at the subscription's position exists.
     pub has_last_entry: bool,
     /// True if that entry was never received before: the stream is another one.
     pub is_replaced: bool,
@@ -96,7 +96,7 @@ impl StreamPosition {
     /// Returns a token that resumes here. A gap that is not reported yet is found again after resuming.
     pub fn token(&self, tracker: &MessageIdTracker) -> ResumeToken {
         if let Some(furthest) = self.furthest() {
-            // Entries after the place may have been recovered by then. No server has this mark.
+            // Entries after the position may have been recovered by then. No server has this mark.
             let [ms, number] = furthest.numbers();
             return ResumeToken::new(TOKEN, [ms, number, UNKNOWN, 0], tracker);
         }
@@ -115,7 +115,7 @@ impl StreamPosition {
         self.last_id
     }
 
-    /// Returns the furthest entry ever received, if the place now lies before it.
+    /// Returns the furthest entry ever received, if the position now lies before it.
     pub fn furthest(&self) -> Option<EntryId> {
         Some(self.furthest).filter(|&furthest| furthest > self.last_id)
     }
@@ -149,7 +149,7 @@ impl StreamPosition {
 
     /// Compares with the server's count, over an unbroken connection.
     pub fn compare_count(&mut self, now: &StreamExtent) -> Result<(), StreamReplaced> {
-        // If everything up to the place is gone, at least as many entries are gone as were read.
+        // If everything up to the position is gone, at least as many entries are gone as were read.
         let lacks_some =
             now.is_all_after(self.last_id) && now.trimmed_count().is_some_and(|gone| gone < self.certainly_read());
         if now.last < self.last_id || self.has_more_than(now) || lacks_some {
@@ -198,14 +198,14 @@ impl StreamPosition {
             Some(now) if has_retained_all => next.note_trimmed(&now),
             // The data from before the server went back has been recovered.
             Some(now) if found.has_furthest => next.jump_with_gap(self.furthest, now.count_up_to(self.furthest)),
-            // The server went back behind the place: its last entry was received already.
+            // The server went back behind the position: its last entry was received already.
             Some(now) if now.last < self.last_id => next.jump_with_gap(now.last, now.added),
             Some(now) => next.jump_with_gap(self.last_id, now.count_up_to(self.last_id)),
         }
         next
     }
 
-    /// Moves to a place that may not be right after the last received entry, and notes the gap.
+    /// Moves to a position that may not be right after the last received entry, and notes the gap.
     fn jump_with_gap(&mut self, position: EntryId, read: Option<u64>) {
         self.last_id = position;
         self.furthest = self.furthest.max(position);
@@ -258,8 +258,8 @@ impl StreamPosition {
                 }
             }
             (Some(added), _) if is_all => (self.read, self.doubtful) = (Some(added), 0),
-            // A server that does not count had entries after the place, or in a stream that did not exist, and has none
-            // now.
+            // A server that does not count had entries after the position, or in a stream that did not exist, and has
+            // none now.
             (None, read)
                 if now.first.is_none()
                     && now.last > self.last_id
@@ -297,7 +297,7 @@ mod tests {
         DataIdentity::example("a")
     }
 
-    /// Returns the place, the number of read entries and the gap to be reported.
+    /// Returns the position, the number of read entries and the gap to be reported.
     fn state(progress: &StreamPosition) -> (u64, Option<u64>, Option<Gap>) {
         (progress.last_id.numbers()[0], progress.read, progress.gap)
     }
