@@ -141,19 +141,19 @@ fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServ
     let bus = connect(server);
 
     push(&bus, 100..112);
-    let (mut came, mut is_told) = (Vec::new(), false);
+    let (mut received, mut is_reported) = (Vec::new(), false);
     until(|| {
-        let pulled = puller.pull(8, &mut |pulled| came.push(pulled.message.stamp));
+        let pulled = puller.pull(8, &mut |pulled| received.push(pulled.message.stamp));
         match pulled {
             Ok(_) => {}
-            Err(ReceiveError::MessagesLost(sentence)) => is_told |= sentence.contains("was truncated"),
+            Err(ReceiveError::MessagesLost(sentence)) => is_reported |= sentence.contains("was truncated"),
             Err(other) => panic!("{other}"),
         }
-        came.len() >= 12
+        received.len() >= 12
     });
-    came.sort();
-    assert_eq!(came, (100..112).collect::<Vec<_>>());
-    assert!(is_told);
+    received.sort();
+    assert_eq!(received, (100..112).collect::<Vec<_>>());
+    assert!(is_reported);
     puller.acknowledge().unwrap();
     until(|| matches!(bus.count_waiting(CUT), Ok(Some(0))));
 
@@ -178,16 +178,16 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
         (0..COUNT).for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
         let mut puller = open();
         let (acknowledged, is_halted) = (AtomicU64::new(0), AtomicBool::new(false));
-        let (done, told) = std::thread::scope(|scope| {
+        let (done, error) = std::thread::scope(|scope| {
             let pulling = scope.spawn(|| acknowledge_each(&mut *puller, &acknowledged, &is_halted));
             until(|| pulling.is_finished() || acknowledged.load(Ordering::SeqCst) >= 50);
             suspend_process(server.pid());
             is_halted.store(true, Ordering::SeqCst);
             within_seconds("an acknowledgement", || pulling.join().unwrap())
         });
-        let held = told.map(|(stamp, told)| {
-            let sentence = told.to_string();
-            assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{sentence}");
+        let held = error.map(|(stamp, error)| {
+            let sentence = error.to_string();
+            assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{sentence}");
             let words = ["up to 1 messages are in doubt", "is not acknowledged: it comes again"];
             assert!(words.iter().any(|words| sentence.contains(words)), "{sentence}");
             stamp
@@ -201,13 +201,13 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
         resume_process(server.pid());
 
         let mut puller = stays.unwrap_or_else(open);
-        let mut came: Vec<u64> = done.iter().copied().chain(held).collect();
+        let mut received: Vec<u64> = done.iter().copied().chain(held).collect();
         until(|| {
             let pulled = puller.pull(64, &mut |pulled| {
                 let stamp = pulled.message.stamp;
                 assert!(!done.contains(&stamp), "{queue}: {stamp} is acknowledged, and comes again");
                 assert!(held != Some(stamp) || pulled.redelivered, "{queue}: {stamp} comes again without a mark");
-                came.push(stamp);
+                received.push(stamp);
             });
             pulled.unwrap_or_else(|e| panic!("{queue}: {e}"));
             match puller.acknowledge() {
@@ -216,9 +216,9 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
             }
             matches!(bus.count_waiting(queue), Ok(Some(0)))
         });
-        came.sort_unstable();
-        came.dedup();
-        assert_eq!(came, (0..COUNT).collect::<Vec<_>>(), "{queue}");
+        received.sort_unstable();
+        received.dedup();
+        assert_eq!(received, (0..COUNT).collect::<Vec<_>>(), "{queue}");
     }
 }
 
@@ -260,7 +260,7 @@ fn acknowledge_each(
                     done.push(stamp);
                     acknowledged.fetch_add(1, Ordering::SeqCst);
                 }
-                Err(told) => return (done, Some((stamp, told))),
+                Err(error) => return (done, Some((stamp, error))),
             },
         }
     }

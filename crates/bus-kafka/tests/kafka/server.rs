@@ -112,19 +112,19 @@ fn a_forwarded_message_keeps_its_id_and_takes_no_number() {
         publisher.publish_with_id(origin(number), stamp, KIND, b"carried").unwrap();
     }
     publisher.publish(3, KIND, b"ours").unwrap();
-    let (mut came, mut ours) = (Vec::new(), Vec::new());
+    let (mut received, mut ours) = (Vec::new(), Vec::new());
     until(|| {
         let polled = subscriber.poll(8, &mut |event| match event {
             SubscriptionEvent::Message(message) if message.payload == b"ours" => ours.extend(message.id),
-            SubscriptionEvent::Message(message) => came.push((message.stamp, message.id, None)),
-            SubscriptionEvent::Gap(gap) => came.push((0, None, Some(gap))),
+            SubscriptionEvent::Message(message) => received.push((message.stamp, message.id, None)),
+            SubscriptionEvent::Gap(gap) => received.push((0, None, Some(gap))),
             other => panic!("{other:?}"),
         });
         polled.expect("the subscriber goes on");
         ours.len() == 2
     });
     let missed = (0, None, Some(Gap::Missed(2)));
-    assert_eq!(came, [(1, Some(origin(40)), None), missed, (2, Some(origin(43)), None)]);
+    assert_eq!(received, [(1, Some(origin(40)), None), missed, (2, Some(origin(43)), None)]);
     assert_eq!((ours[0].sequence, ours[1].sequence), (0, 1));
     assert_eq!(ours[0].publisher, ours[1].publisher);
 }
@@ -302,8 +302,8 @@ fn messages_moved_to_another_puller_are_reported_once() {
         some.expect("the second puller goes on");
         moved.len() == 30
     });
-    let told = first.acknowledge().expect_err("half of it is another one's");
-    assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("30 messages")), "{told}");
+    let error = first.acknowledge().expect_err("half of it is another one's");
+    assert!(matches!(&error, ReceiveError::NotAcknowledged(sentence) if sentence.contains("30 messages")), "{error}");
     first.acknowledge().expect("it is told once");
     assert!(moved.iter().all(|moved| moved.1 && held.contains(&(moved.0, false))), "{moved:?}");
     // Only the messages that the first puller still held are acknowledged.
@@ -317,21 +317,22 @@ fn foreign_messages_are_pulled_under_a_configured_kind() {
     let queue = ScratchName::queue("adopted");
     queue.push(0..1);
     let others: BaseProducer = client().create().unwrap();
-    let there = format!(".{}-queue", queue.name);
-    others.send(BaseRecord::<(), [u8]>::to(&there).partition(1).payload(b"hello")).map_err(|(e, _)| e).unwrap();
+    let server_name = format!(".{}-queue", queue.name);
+    others.send(BaseRecord::<(), [u8]>::to(&server_name).partition(1).payload(b"hello")).map_err(|(e, _)| e).unwrap();
     others.flush(PATIENCE).unwrap();
     // Skipped messages stay in the queue, because nothing is acknowledged.
     assert_eq!(pull_stamps(&mut *queue.puller(), 1), [(0, false)]);
     let config = QueueConfig { foreign: Some(77), ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let mut puller = queue.bus.puller(&queue.name, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     until(|| {
-        let pulled = puller.pull(8, &mut |pulled| came.push((pulled.message.kind, pulled.message.payload.to_vec())));
+        let pulled =
+            puller.pull(8, &mut |pulled| received.push((pulled.message.kind, pulled.message.payload.to_vec())));
         pulled.expect("the puller goes on");
-        came.len() == 2
+        received.len() == 2
     });
-    came.sort();
-    assert_eq!(came, [(KIND, b"ours".to_vec()), (77, b"hello".to_vec())]);
+    received.sort();
+    assert_eq!(received, [(KIND, b"ours".to_vec()), (77, b"hello".to_vec())]);
     puller.acknowledge().unwrap();
     assert_eq!(queue.bus.count_waiting(&queue.name).unwrap(), Some(0));
 }
@@ -359,9 +360,9 @@ fn a_leftover_puller_takes_nothing_of_a_recreated_queue() {
     queue.push(100..220);
     drop(puller);
     assert_eq!((queue.freed(), queue.bus.count_waiting(&queue.name).unwrap()), (0, Some(120)));
-    let mut came = pull_stamps(&mut *queue.puller(), 120);
-    came.sort_unstable();
-    assert_eq!(came, (100..220).map(|stamp| (stamp, false)).collect::<Vec<_>>());
+    let mut received = pull_stamps(&mut *queue.puller(), 120);
+    received.sort_unstable();
+    assert_eq!(received, (100..220).map(|stamp| (stamp, false)).collect::<Vec<_>>());
 }
 
 #[test]
@@ -372,21 +373,21 @@ fn acknowledging_a_removed_queue_leaves_its_successor_alone() {
     pull_stamps(&mut *puller, 60);
     queue.bus.remove_queue(&queue.name).unwrap_or_else(|e| panic!("{e}"));
     queue.push(100..220);
-    let told = puller.acknowledge().expect_err("the queue is another one");
-    assert!(matches!(&told, ReceiveError::MessagesLost(sentence) if sentence.contains("was removed")), "{told}");
+    let error = puller.acknowledge().expect_err("the queue is another one");
+    assert!(matches!(&error, ReceiveError::MessagesLost(sentence) if sentence.contains("was removed")), "{error}");
     assert_eq!(queue.bus.count_waiting(&queue.name).unwrap(), Some(120));
     // The puller resumes with the new topic.
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     until(|| {
         puller.wait(1_000_000);
-        match puller.pull(64, &mut |pulled| came.push(pulled.message.stamp)) {
+        match puller.pull(64, &mut |pulled| received.push(pulled.message.stamp)) {
             Ok(_) | Err(ReceiveError::MessagesLost(_)) => {}
             Err(other) => panic!("{other}"),
         }
-        came.len() >= 120
+        received.len() >= 120
     });
-    came.sort_unstable();
-    assert_eq!(came, (100..220).collect::<Vec<_>>());
+    received.sort_unstable();
+    assert_eq!(received, (100..220).collect::<Vec<_>>());
     puller.acknowledge().unwrap();
     assert_eq!(queue.bus.count_waiting(&queue.name).unwrap(), Some(0));
 }
@@ -544,8 +545,8 @@ impl ScratchName {
     /// Returns the number of a queue's messages that were deleted from the server.
     fn freed(&self) -> i64 {
         let lookup: BaseConsumer = client().create().unwrap();
-        let there = format!(".{}-queue", self.name);
-        let oldest = |partition| lookup.fetch_watermarks(&there, partition, PATIENCE).unwrap().0;
+        let server_name = format!(".{}-queue", self.name);
+        let oldest = |partition| lookup.fetch_watermarks(&server_name, partition, PATIENCE).unwrap().0;
         (0..QUEUE_PARTITIONS).map(oldest).sum()
     }
 
@@ -578,8 +579,8 @@ fn settled<F: Future>(request: F) -> F::Output {
     let mut context = Context::from_waker(Waker::noop());
     let mut output = None;
     until(|| match request.as_mut().poll(&mut context) {
-        Poll::Ready(came) => {
-            output = Some(came);
+        Poll::Ready(received) => {
+            output = Some(received);
             true
         }
         Poll::Pending => false,

@@ -121,14 +121,14 @@ fn a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_agai
     server.restart();
     let opened = connect().publisher(topic, &TopicConfig::new(Policy::Keep));
     opened.unwrap_or_else(|e| panic!("{e}")).publish(7, 16, b"ours").unwrap();
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     until(|| {
         subscriber.wait(1_000_000);
         // Errors meanwhile repeat the same reason.
-        let _ = subscriber.poll(8, &mut |event| came.push(format!("{event:?}")));
-        !came.is_empty()
+        let _ = subscriber.poll(8, &mut |event| received.push(format!("{event:?}")));
+        !received.is_empty()
     });
-    assert!(came[0].contains("stamp: 7"), "{came:?}");
+    assert!(received[0].contains("stamp: 7"), "{received:?}");
 }
 
 /// Publishes over one connection to this URL, and receives over another one.

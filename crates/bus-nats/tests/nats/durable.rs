@@ -214,17 +214,17 @@ fn at_most_once_hands_over_no_message_that_the_server_restored() {
     server.restore(&copy);
     server.restart();
     wait_until(|| puller.reconnects() == Some(1));
-    let (mut came, mut losses) = (Vec::new(), 0);
+    let (mut received, mut losses) = (Vec::new(), 0);
     wait_until(|| {
-        match puller.pull(8, &mut |pulled| came.push(pulled.message.stamp)) {
+        match puller.pull(8, &mut |pulled| received.push(pulled.message.stamp)) {
             Err(ReceiveError::MessagesLost(_)) => losses += 1,
             pulled => _ = pulled.unwrap(),
         }
         puller.wait(1_000_000);
-        !came.is_empty()
+        !received.is_empty()
     });
     assert!(losses > 0, "it is told before the message is handed over that comes again");
-    assert_eq!(came, [1]);
+    assert_eq!(received, [1]);
 }
 
 #[test]

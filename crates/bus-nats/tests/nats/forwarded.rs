@@ -28,9 +28,9 @@ fn forwarded_duplicates_arrive_once_and_gaps_are_reported() {
         // Late: it was already reported as missed.
         one.publish_with_id(origin(2), 3, KIND, b"two").unwrap();
         one.publish(4, KIND, b"his own").unwrap();
-        let came: Vec<String> = (0..3).map(|_| payload(next_event(&mut *subscriber))).collect();
+        let received: Vec<String> = (0..3).map(|_| payload(next_event(&mut *subscriber))).collect();
         let gap = format!("{:?}", OwnedEvent::Gap(Gap::Missed(2)));
-        assert_eq!(came, [gap.as_str(), "three", "his own"], "{query}");
+        assert_eq!(received, [gap.as_str(), "three", "his own"], "{query}");
         check_no_event(&mut *subscriber);
     }
 }

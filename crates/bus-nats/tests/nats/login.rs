@@ -74,7 +74,7 @@ fn sign(issuer: &KeyPair, subject: &KeyPair, nats: &str) -> String {
          \"nats\":{{{nats}}}}}"
     );
     let header = URL_SAFE_NO_PAD.encode("{\"typ\":\"JWT\",\"alg\":\"ed25519-nkey\"}");
-    let told = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims));
-    let signature = URL_SAFE_NO_PAD.encode(issuer.sign(told.as_bytes()).unwrap());
-    format!("{told}.{signature}")
+    let signed_part = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims));
+    let signature = URL_SAFE_NO_PAD.encode(issuer.sign(signed_part.as_bytes()).unwrap());
+    format!("{signed_part}.{signature}")
 }

@@ -31,14 +31,14 @@ fn one_message_is_returned_and_the_others_are_acknowledged() {
         pusher.push(stamp, KIND, b"job").unwrap();
     }
     let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
-    let came = pull_some(&mut *puller, 3);
-    assert!(came.iter().all(|one| one.deliveries == Some(1) && one.tag > 0), "{came:?}");
-    puller.give_back(came[1].tag).unwrap();
+    let received = pull_some(&mut *puller, 3);
+    assert!(received.iter().all(|one| one.deliveries == Some(1) && one.tag > 0), "{received:?}");
+    puller.give_back(received[1].tag).unwrap();
     let again = pull_some(&mut *puller, 1)[0];
-    assert_eq!((again.stamp, again.deliveries, again.origin), (2, Some(2), came[1].origin));
+    assert_eq!((again.stamp, again.deliveries, again.origin), (2, Some(2), received[1].origin));
     puller.give_back(again.tag).unwrap();
     puller.acknowledge().unwrap();
-    for tag in [0, came[0].tag, came[1].tag, again.tag, again.tag + 1, u64::MAX] {
+    for tag in [0, received[0].tag, received[1].tag, again.tag, again.tag + 1, u64::MAX] {
         let error = puller.give_back(tag).unwrap_err();
         assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{tag}: {error}");
     }
@@ -63,20 +63,20 @@ fn an_over_delivered_message_moves_whole_to_the_dead_letters() {
     publish_foreign(server.port(), &format!("queue/{QUEUE}"), &["bad, too"]);
     let mut origins = Vec::new();
     for delivery in 1..=3 {
-        let came = pull_some(&mut *puller, 2);
-        assert!(came.iter().all(|one| one.deliveries == Some(delivery)), "{came:?}");
-        origins = came.iter().map(|one| (one.stamp, one.origin)).collect();
-        came.iter().for_each(|one| puller.give_back(one.tag).unwrap());
+        let received = pull_some(&mut *puller, 2);
+        assert!(received.iter().all(|one| one.deliveries == Some(delivery)), "{received:?}");
+        origins = received.iter().map(|one| (one.stamp, one.origin)).collect();
+        received.iter().for_each(|one| puller.give_back(one.tag).unwrap());
     }
     pusher.push(2, KIND, b"good").unwrap();
     assert_eq!(pull_stamps(&mut *puller, 1), [(2, false)]);
     puller.acknowledge().unwrap();
     wait_until(|| pull_nothing(&mut *puller) == 0 && bus.count_waiting(&dead).unwrap() == Some(2));
     let mut buried = bus.puller(&dead, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    let mut came: Vec<_> = pull_some(&mut *buried, 2).iter().map(|one| (one.stamp, one.origin)).collect();
-    came.sort_by_key(|&(stamp, _origin)| stamp);
+    let mut received: Vec<_> = pull_some(&mut *buried, 2).iter().map(|one| (one.stamp, one.origin)).collect();
+    received.sort_by_key(|&(stamp, _origin)| stamp);
     origins.sort_by_key(|&(stamp, _origin)| stamp);
-    assert_eq!(came, origins);
+    assert_eq!(received, origins);
     buried.acknowledge().unwrap();
     assert_eq!((pull_nothing(&mut *puller), pull_nothing(&mut *buried)), (0, 0));
 }
@@ -96,8 +96,8 @@ fn a_dead_letter_without_room_is_reported_once_and_moved_later() {
     let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
     let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     pusher.push(1, KIND, b"bad").unwrap();
-    let came = pull_some(&mut *puller, 1)[0];
-    puller.give_back(came.tag).unwrap();
+    let received = pull_some(&mut *puller, 1)[0];
+    puller.give_back(received.tag).unwrap();
     let error = pull_error(&mut *puller);
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.is_transient(), "{error}");
     assert!(error.to_string().contains("not moved to its dead letters"), "{error}");
@@ -109,7 +109,7 @@ fn a_dead_letter_without_room_is_reported_once_and_moved_later() {
     wait_until(|| pull_nothing(&mut *puller) == 0 && bus.count_waiting(&dead).unwrap() == Some(1));
     let mut buried = bus.puller(&dead, &at_least_once(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let found = pull_some(&mut *buried, 1)[0];
-    assert_eq!((found.stamp, found.origin), (1, came.origin));
+    assert_eq!((found.stamp, found.origin), (1, received.origin));
     buried.acknowledge().unwrap();
 }
 
@@ -121,10 +121,10 @@ fn a_message_of_another_puller_is_not_returned_or_acknowledged() {
     let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
     let mut first = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     pusher.push_batch(1, KIND, &[&b"job"[..]; 3]).unwrap();
-    let came = pull_some(&mut *first, 3);
+    let received = pull_some(&mut *first, 3);
     let mut second = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     pull_some(&mut *second, 3);
-    let error = first.give_back(came[0].tag).unwrap_err();
+    let error = first.give_back(received[0].tag).unwrap_err();
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
     assert!(error.to_string().contains("another puller may have it by now"), "{error}");
     let error = first.acknowledge().unwrap_err();
@@ -148,9 +148,9 @@ fn a_delivery_limit_is_refused_where_nothing_counts() {
     assert!(long.expect("its dead letters have no name").to_string().contains(".dead"));
     let mut puller = puller(&jetstream(&server), DeliveryGuarantee::AtMostOnce);
     pusher(&jetstream(&server), DeliveryGuarantee::AtMostOnce).push(1, KIND, b"job").unwrap();
-    let came = pull_some(&mut *puller, 1)[0];
-    assert_eq!((came.deliveries, came.tag), (Some(1), 0));
-    let error = puller.give_back(came.tag).unwrap_err();
+    let received = pull_some(&mut *puller, 1)[0];
+    assert_eq!((received.deliveries, received.tag), (Some(1), 0));
+    let error = puller.give_back(received.tag).unwrap_err();
     assert!(error.to_string().contains("handed over at least once"), "{error}");
 }
 
@@ -198,8 +198,8 @@ fn a_dead_letter_is_stored_once_despite_a_cut_during_the_move() {
     let mut puller = near.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let mut pusher = far.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
     pusher.push(1, KIND, b"bad").unwrap();
-    let came = pull_some(&mut *puller, 1)[0];
-    puller.give_back(came.tag).unwrap();
+    let received = pull_some(&mut *puller, 1)[0];
+    puller.give_back(received.tag).unwrap();
     for round in 0..5 {
         wait_until(|| {
             pull_only_uncounted(&mut *puller);
@@ -215,7 +215,7 @@ fn a_dead_letter_is_stored_once_despite_a_cut_during_the_move() {
     });
     let mut buried = far.puller(&dead, &at_least_once(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let found = pull_some(&mut *buried, 1)[0];
-    assert_eq!((found.stamp, found.origin), (1, came.origin));
+    assert_eq!((found.stamp, found.origin), (1, received.origin));
     buried.acknowledge().unwrap();
     assert_eq!((pull_nothing(&mut *puller), pull_nothing(&mut *buried)), (0, 0));
 }
@@ -243,20 +243,20 @@ fn at_least_once() -> QueueConfig {
 
 /// Waits for the next `count` messages, and returns them.
 fn pull_some(puller: &mut dyn Puller, count: usize) -> Vec<PulledDelivery> {
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     wait_until(|| {
-        let missing = count - came.len();
+        let missing = count - received.len();
         let pulled = puller.pull(missing, &mut |pulled| {
             let (stamp, origin) = (pulled.message.stamp, pulled.message.id);
-            came.push(PulledDelivery { stamp, deliveries: pulled.deliveries, tag: pulled.tag, origin });
+            received.push(PulledDelivery { stamp, deliveries: pulled.deliveries, tag: pulled.tag, origin });
         });
         pulled.unwrap();
-        if came.len() < count {
+        if received.len() < count {
             puller.wait(1_000_000);
         }
-        came.len() == count
+        received.len() == count
     });
-    came
+    received
 }
 
 /// Returns the number of messages that come, where none is expected.

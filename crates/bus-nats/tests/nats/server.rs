@@ -98,16 +98,16 @@ fn a_group_puller_resumes_after_a_cut() {
     // A core NATS group keeps nothing: push until the puller has reconnected.
     for stamp in 2..60_000 {
         pusher.push(stamp, KIND, b"after").unwrap();
-        let mut came = 0;
+        let mut received = 0;
         puller.wait(1_000_000);
-        match puller.pull(1, &mut |pulled| came = pulled.message.stamp) {
+        match puller.pull(1, &mut |pulled| received = pulled.message.stamp) {
             Err(ReceiveError::MessagesLost(sentence)) => {
                 assert!(sentence.contains(QUEUE), "{sentence}");
                 losses += 1;
             }
             other => _ = other.unwrap(),
         }
-        if came > 1 {
+        if received > 1 {
             assert_eq!(losses, 1, "a loss is told once, before what comes after it");
             return;
         }
@@ -176,10 +176,10 @@ fn names_that_subjects_cannot_hold_stay_distinct() {
             opened.unwrap_or_else(|e| panic!("{name}: {e}")).publish(stamp, KIND, name.as_bytes()).unwrap();
         }
         for (stamp, (name, subscriber)) in (0..).zip(names.into_iter().zip(&mut subscribers)) {
-            let OwnedEvent::Message { stamp: came, payload, .. } = next_event(&mut **subscriber) else {
+            let OwnedEvent::Message { stamp: received, payload, .. } = next_event(&mut **subscriber) else {
                 panic!("a gap in {name}")
             };
-            assert_eq!((came, payload.as_slice()), (stamp, name.as_bytes()));
+            assert_eq!((received, payload.as_slice()), (stamp, name.as_bytes()));
             assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} came to {name}")).unwrap(), 0);
         }
         drop(subscribers);

@@ -38,8 +38,8 @@ fn messages_too_long_for_one_request_come_one_by_one() {
     for (stamp, payload) in [(0, &b"short"[..]), (1, &long[..]), (2, &long[..]), (3, &b"short"[..])] {
         pusher.push(stamp, KIND, payload).unwrap();
     }
-    let came = pull_stamps(&mut *puller(&bus, DeliveryGuarantee::AtLeastOnce), 4);
-    assert_eq!(came, [(0, false), (1, false), (2, false), (3, false)]);
+    let received = pull_stamps(&mut *puller(&bus, DeliveryGuarantee::AtLeastOnce), 4);
+    assert_eq!(received, [(0, false), (1, false), (2, false), (3, false)]);
 }
 
 #[test]
@@ -50,16 +50,16 @@ fn foreign_messages_are_pulled_under_the_configured_kind() {
         let config = QueueConfig { foreign: Some(99), ..QueueConfig::new(delivery) };
         let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
         publish_foreign(server.port(), &format!("queue/{QUEUE}"), &["hello", "world"]);
-        let mut came = Vec::new();
+        let mut received = Vec::new();
         for _ in 0..60_000 {
-            let mut keep = |kind, payload: &[u8]| came.push((kind, String::from_utf8_lossy(payload).into_owned()));
+            let mut keep = |kind, payload: &[u8]| received.push((kind, String::from_utf8_lossy(payload).into_owned()));
             puller.pull(1, &mut |pulled| keep(pulled.message.kind, pulled.message.payload)).unwrap();
-            if came.len() == 2 {
+            if received.len() == 2 {
                 break;
             }
             puller.wait(1_000_000);
         }
-        assert_eq!(came, [(99, "hello".to_owned()), (99, "world".to_owned())], "{query}");
+        assert_eq!(received, [(99, "hello".to_owned()), (99, "world".to_owned())], "{query}");
         puller.acknowledge().unwrap();
         drop(puller);
         bus.remove_queue(QUEUE).unwrap();

@@ -24,29 +24,29 @@ fn a_slow_subscriber_is_cut_off_and_gets_a_gap() {
         publisher.publish(stamp, KIND, &[7; BYTES]).unwrap();
     }
     wait_until(|| subscriber.reconnects() > Some(0));
-    let (mut bytes, mut is_told) = (0, false);
+    let (mut bytes, mut is_reported) = (0, false);
     for _ in 0..60_000 {
         subscriber.wait(1_000_000);
         let polled = subscriber.poll(1, &mut |event| match event {
             SubscriptionEvent::Message(message) => bytes += message.payload.len(),
-            other => is_told = other == SubscriptionEvent::Gap(Gap::Reconnected),
+            other => is_reported = other == SubscriptionEvent::Gap(Gap::Reconnected),
         });
         polled.unwrap();
-        if is_told {
+        if is_reported {
             break;
         }
     }
-    assert!(is_told && bytes <= MAX_UNREAD_BYTES, "told: {is_told}, after {bytes} bytes");
+    assert!(is_reported && bytes <= MAX_UNREAD_BYTES, "told: {is_reported}, after {bytes} bytes");
     // The subscriber may be disconnected once more before it polls.
     let is_back = (0..60_000).any(|_| {
         publisher.publish(COUNT, KIND, b"after").unwrap();
         subscriber.wait(1_000_000);
-        let mut came = false;
+        let mut received = false;
         let mut look = |event: SubscriptionEvent<'_>| {
-            came |= matches!(event, SubscriptionEvent::Message(found) if found.stamp == COUNT)
+            received |= matches!(event, SubscriptionEvent::Message(found) if found.stamp == COUNT)
         };
         subscriber.poll(64, &mut look).unwrap();
-        came
+        received
     });
     assert!(is_back, "nothing comes any more");
 }

@@ -20,16 +20,16 @@ fn a_token_resumes_without_gap_or_duplicate() {
     publisher.publish_batch(1, KIND, &[b"one", b"two", b"three"]).unwrap();
     assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 1, b"one"));
     let token = first.resume_token().expect("it is there");
-    let mut second = go_on(&bus, token);
+    let mut second = resume(&bus, token);
     assert_eq!(second.resume_token(), Some(token), "nothing was handed over");
     assert_eq!(next_event(&mut *second), OwnedEvent::at(1, 1, b"two"));
-    let mut third = go_on(&bus, second.resume_token().expect("it is there"));
+    let mut third = resume(&bus, second.resume_token().expect("it is there"));
     assert_eq!(next_event(&mut *third), OwnedEvent::at(2, 1, b"three"));
     check_no_event(&mut *third);
     let mut now = subscriber(&bus, Wait::Block);
     publisher.publish(2, KIND, b"four").unwrap();
     // The token of a subscriber that has not polled yet is before the next message.
-    let mut fourth = go_on(&bus, now.resume_token().expect("it is there"));
+    let mut fourth = resume(&bus, now.resume_token().expect("it is there"));
     for subscriber in [&mut now, &mut third, &mut fourth] {
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(3, 2, b"four"));
     }
@@ -50,11 +50,11 @@ fn a_token_counts_overwritten_messages_and_repeats_unread_gaps() {
     for stamp in 1..COUNT {
         publisher.publish(stamp, KIND, &[7; 4096]).unwrap();
     }
-    let mut second = go_on(&bus, token);
+    let mut second = resume(&bus, token);
     assert_eq!(second.resume_token(), Some(token), "the gap is not told yet");
     let OwnedEvent::Gap(Gap::Missed(missed)) = next_event(&mut *second) else { panic!("no gap") };
     // The token is behind the gap, which was reported.
-    let mut third = go_on(&bus, second.resume_token().expect("it is there"));
+    let mut third = resume(&bus, second.resume_token().expect("it is there"));
     for subscriber in [&mut second, &mut third] {
         for stamp in missed + 1..COUNT {
             assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(stamp, stamp, &[7; 4096]));
@@ -73,10 +73,10 @@ fn a_recreated_topic_is_reported_and_read_from_its_beginning() {
     drop(first);
     bus.remove_topic(TOPIC).unwrap();
     // The first subscriber is opened before the topic exists again, the second one after that.
-    let mut early = go_on(&bus, token);
+    let mut early = resume(&bus, token);
     check_no_event(&mut *early);
     publisher(&bus).publish_batch(2, KIND, &[b"anew", b"and on"]).unwrap();
-    let mut late = go_on(&bus, token);
+    let mut late = resume(&bus, token);
     for subscriber in [&mut early, &mut late] {
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::Gap(Gap::Reconnected));
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(0, 2, b"anew"));
@@ -116,7 +116,7 @@ fn jetstream(server: &NatsServer) -> NatsBus {
     bus(&format!("{}?jetstream", server.url()))
 }
 
-fn go_on(bus: &NatsBus, token: ResumeToken) -> Box<dyn Subscriber> {
+fn resume(bus: &NatsBus, token: ResumeToken) -> Box<dyn Subscriber> {
     // From the text, as another process would resume.
     let token = token.to_string().parse().expect("it is a token");
     bus.subscriber(TOPIC, StartPosition::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"))

@@ -37,8 +37,8 @@ impl RedisCluster {
         }
         wait_until(|| {
             nodes.iter().all(|node| {
-                let told = format!("{:?}", node.run_command(&["CLUSTER", "INFO"]));
-                told.contains("cluster_state:ok") && told.contains("cluster_known_nodes:3")
+                let info = format!("{:?}", node.run_command(&["CLUSTER", "INFO"]));
+                info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
             })
         });
         Self { nodes }
@@ -65,8 +65,8 @@ impl RedisCluster {
         let [id_from, id_to] = [from, to]
             .map(|at| -> String { redis::cmd("CLUSTER").arg("MYID").query(&mut self.nodes[at].client()).unwrap() });
         let slot = slot.to_string();
-        let set = |at: usize, words: &[&str]| {
-            self.nodes[at].run_command(&[&["CLUSTER", "SETSLOT", slot.as_str()][..], words].concat()).unwrap();
+        let set = |at: usize, arguments: &[&str]| {
+            self.nodes[at].run_command(&[&["CLUSTER", "SETSLOT", slot.as_str()][..], arguments].concat()).unwrap();
         };
         set(to, &["IMPORTING", &id_from]);
         set(from, &["MIGRATING", &id_to]);
@@ -167,8 +167,8 @@ fn a_replica_takes_over_from_a_killed_master() {
     // Each node has to know the replica before the master dies.
     wait_until(|| {
         cluster.nodes.iter().all(|node| {
-            let told: String = redis::cmd("CLUSTER").arg("NODES").query(&mut node.client()).unwrap();
-            told.lines().any(|line| line.starts_with(&id) && line.contains("slave"))
+            let info: String = redis::cmd("CLUSTER").arg("NODES").query(&mut node.client()).unwrap();
+            info.lines().any(|line| line.starts_with(&id) && line.contains("slave"))
         })
     });
     let bus = RedisBus::connect(&cluster.url(0, "&streams")).unwrap();

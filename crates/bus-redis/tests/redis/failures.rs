@@ -65,16 +65,16 @@ fn entries_trimmed_past_a_slow_subscriber_are_counted() {
         assert!(!matches!(first, OwnedEvent::Gap(_)), "{first:?}");
         (1..COUNT).for_each(&mut add);
         server.run_command(&["XTRIM", TOPIC, "MAXLEN", "5"]).unwrap();
-        let (mut came, mut missed) = (1, 0);
-        while came + missed < COUNT {
+        let (mut received, mut missed) = (1, 0);
+        while received + missed < COUNT {
             match next_event(&mut *subscriber) {
                 OwnedEvent::Gap(Gap::Missed(more)) => missed += more,
                 OwnedEvent::Gap(gap) => panic!("{gap:?}"),
-                _ => came += 1,
+                _ => received += 1,
             }
         }
-        assert!(missed >= COUNT - 80, "ours: {is_ours}, {came} came and {missed} were told as missed");
-        assert_eq!(came + missed, COUNT, "ours: {is_ours}");
+        assert!(missed >= COUNT - 80, "ours: {is_ours}, {received} came and {missed} were told as missed");
+        assert_eq!(received + missed, COUNT, "ours: {is_ours}");
         check_no_event(&mut *subscriber);
     }
 }
@@ -86,8 +86,8 @@ fn a_fast_subscriber_of_a_trimmed_stream_misses_nothing() {
     let mut subscriber = subscriber(&bus, StartPosition::Now);
     for number in 0..50 {
         server.run_command(&["XADD", TOPIC, "MAXLEN", "1", "*", "n", &number.to_string()]).unwrap();
-        let told = format!("{{\"n\":\"{number}\"}}");
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, &told));
+        let failure = format!("{{\"n\":\"{number}\"}}");
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, &failure));
         if number == 25 {
             assert!(server.cut_connections() >= 1);
         }
@@ -156,13 +156,15 @@ fn a_broken_batch_reports_the_fate_of_each_message() {
     assert!(error.unknown().eq(error.done..BATCH), "{error}");
     publisher.resend().expect("a new connection is not cut");
     publish(&mut *publisher, 1000..1001);
-    let mut came = Vec::new();
-    while came.last() != Some(&1000) {
-        let OwnedEvent::Message { stamp, .. } = next_event(&mut *subscriber) else { panic!("a gap behind {came:?}") };
-        came.push(stamp);
+    let mut received = Vec::new();
+    while received.last() != Some(&1000) {
+        let OwnedEvent::Message { stamp, .. } = next_event(&mut *subscriber) else {
+            panic!("a gap behind {received:?}")
+        };
+        received.push(stamp);
     }
     let expected = (0..sent).flat_map(|stamp| [stamp; BATCH]).chain([1000]);
-    assert!(came.iter().copied().eq(expected), "{came:?}");
+    assert!(received.iter().copied().eq(expected), "{received:?}");
 }
 
 #[test]
@@ -185,14 +187,14 @@ fn a_publisher_is_refused_by_a_demoted_master() {
     let mut publisher = publisher(&bus);
     publish(&mut *publisher, 1..2);
     server.run_command(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
-    let mut told = None;
+    let mut failure = None;
     for stamp in 2..2_000_000 {
         if let Err(error) = publisher.publish(stamp, KIND, b"") {
-            told = Some(error);
+            failure = Some(error);
             break;
         }
     }
-    let error = told.expect("its role is asked once a second");
+    let error = failure.expect("its role is asked once a second");
     assert!(matches!(&error, PublishError::Unknown(_)), "it may have been published before: {error}");
     assert!(error.to_string().contains("is a replica; use its master"), "{error}");
     let config = TopicConfig::new(Policy::Overwrite);
@@ -210,7 +212,7 @@ fn a_demotion_noticed_late_reuses_no_sequence_number() {
     publish(&mut *publisher, 1..2);
     server.run_command(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
     let mut last = 1;
-    let told = loop {
+    let failure = loop {
         last += 1;
         assert!(last < 2_000_000, "its role is asked once a second");
         if let Err(error) = publisher.publish(last, KIND, b"") {
@@ -222,7 +224,7 @@ fn a_demotion_noticed_late_reuses_no_sequence_number() {
             "who is subscribed there hears it"
         );
     };
-    assert!(matches!(&told, PublishError::Unknown(_)), "{told}");
+    assert!(matches!(&failure, PublishError::Unknown(_)), "{failure}");
     server.run_command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     publisher.resend().expect("it is a master again");
     publish(&mut *publisher, last + 1..last + 2);
@@ -358,11 +360,11 @@ fn a_server_that_refuses_after_accepting_is_not_flooded() {
     assert!(polls > 1000, "{polls} polls");
     server.run_command(&["ACL", "SETUSER", "default", "+xread"]).unwrap();
     publish(&mut *publisher(&bus), 1..2);
-    let mut came = false;
+    let mut received = false;
     wait_until(|| {
         // One refusal may still be pending.
-        let _ = subscriber.poll(8, &mut |event| came |= matches!(event, SubscriptionEvent::Message(_)));
-        came
+        let _ = subscriber.poll(8, &mut |event| received |= matches!(event, SubscriptionEvent::Message(_)));
+        received
     });
 }
 

@@ -186,8 +186,8 @@ fn answers_about_a_server_and_its_peers_are_bounded() {
 fn an_oversized_answer_is_reported_in_the_settings() {
     let hostile = HostileRedis::start("INFO", NESTED);
     let about = RedisBus::connect(&hostile.url("")).unwrap_or_else(|e| panic!("{e}")).server_description();
-    let told = about.setting("connected_clients").expect_err("it has not told");
-    assert!(told.contains("16 arrays one inside the other"), "{told}");
+    let error = about.setting("connected_clients").expect_err("it has not told");
+    assert!(error.contains("16 arrays one inside the other"), "{error}");
     hostile.check_closed("INFO");
 }
 
@@ -196,15 +196,15 @@ fn a_subscriber_reports_an_endless_message_and_reconnects() {
     let hostile = HostileRedis::start("SUBSCRIBE", NESTED);
     let bus = RedisBus::connect(&hostile.url("")).unwrap_or_else(|e| panic!("{e}"));
     let mut subscriber = bus.subscriber(TOPIC, StartPosition::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    let mut told = None;
+    let mut error = None;
     wait_until(|| {
         match subscriber.poll(8, &mut |event| panic!("{event:?} from an answer without an end")) {
-            Err(e) => told = Some(e.to_string()),
+            Err(e) => error = Some(e.to_string()),
             Ok(_) => subscriber.wait(1_000_000),
         }
-        told.is_some()
+        error.is_some()
     });
-    hostile.check("a message", &told.unwrap_or_default(), "16 arrays one inside the other");
+    hostile.check("a message", &error.unwrap_or_default(), "16 arrays one inside the other");
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
 }
 

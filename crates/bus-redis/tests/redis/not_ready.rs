@@ -50,8 +50,12 @@ fn senders_wait_for_a_loading_server() {
         let mut pusher = pusher(&bus(&url, way));
         loading.run_while_loading("push", || pusher.push(1, KIND, b"").unwrap());
         loading.run_while_loading("push_batch", || pusher.push_batch(2, KIND, &[b"one", b"two"]).unwrap());
-        let came = pull_stamps(&mut *puller(&bus(&url, way), DeliveryGuarantee::AtLeastOnce), 2);
-        assert_eq!(came, [(2, false), (2, false)], "what was pushed before is lost with the server, and nothing else");
+        let received = pull_stamps(&mut *puller(&bus(&url, way), DeliveryGuarantee::AtLeastOnce), 2);
+        assert_eq!(
+            received,
+            [(2, false), (2, false)],
+            "what was pushed before is lost with the server, and nothing else"
+        );
         bus(&url, way).remove_queue(QUEUE).unwrap();
     }
     let bus = bus(&url, "?streams");
@@ -153,7 +157,7 @@ fn clients_wait_for_a_server_busy_with_a_script() {
     let mut subscriber = bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
     assert!(server.cut_connections() >= 2, "a publisher and a subscriber");
-    let (mut told, mut polled) = (String::new(), Ok(0));
+    let (mut sentence, mut polled) = (String::new(), Ok(0));
     std::thread::scope(|scope| {
         let running = scope.spawn(|| server.run_command(&["EVAL", "while true do end", "0"]));
         wait_until(|| server.run_command(&["PING"]) == Err("BUSY".to_owned()));
@@ -164,13 +168,13 @@ fn clients_wait_for_a_server_busy_with_a_script() {
             polled = subscriber.poll(8, &mut |event| panic!("{event:?} from a busy server"));
             asking.is_finished() || polled.is_err()
         });
-        told = asking.join().unwrap();
+        sentence = asking.join().unwrap();
         // Ends the script before any assertion: nothing else would end it.
         server.run_command(&["SCRIPT", "KILL"]).unwrap();
         running.join().unwrap().expect_err("it was ended");
     });
     assert_eq!(polled.unwrap(), 0);
-    assert!(told.contains("busy with a script") && told.contains("end it by SCRIPT KILL"), "{told}");
+    assert!(sentence.contains("busy with a script") && sentence.contains("end it by SCRIPT KILL"), "{sentence}");
     publisher.publish(2, KIND, b"after").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"after"));
 }

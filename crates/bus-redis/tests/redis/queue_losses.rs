@@ -21,15 +21,15 @@ fn acknowledging_to_a_server_with_older_data_succeeds_or_fails_openly() {
         bench.server.kill();
         bench.server.restart();
         let acknowledged = puller.acknowledge();
-        let told = next_error(&mut *puller);
-        assert!(told.to_string().contains("may come again"), "{bench}: {told}");
-        assert!(is_gone(told), "{bench}");
+        let error = next_error(&mut *puller);
+        assert!(error.to_string().contains("may come again"), "{bench}: {error}");
+        assert!(is_gone(error), "{bench}");
         let mut other = bench.puller_with(&brief, Wait::Block);
         if bench.way.is_empty() {
             // A list cannot tell the old messages from those at their indices now.
-            let told = acknowledged.expect_err("they come again");
-            assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{bench}: {told}");
-            assert!(told.to_string().contains("2 messages"), "{bench}: {told}");
+            let error = acknowledged.expect_err("they come again");
+            assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{bench}: {error}");
+            assert!(error.to_string().contains("2 messages"), "{bench}: {error}");
             let mut again = pull_stamps(&mut *other, 4);
             again.sort_unstable();
             assert_eq!(again, [(0, true), (1, true), (2, false), (3, false)], "{bench}");
@@ -57,8 +57,8 @@ fn a_puller_deletes_no_other_messages_on_a_server_with_older_data() {
     assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)]);
     bench.server.kill();
     bench.server.restart();
-    let told = puller.acknowledge().expect_err("another message lies in its place");
-    assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{told}");
+    let error = puller.acknowledge().expect_err("another message lies in its place");
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
     assert!(is_gone(next_error(&mut *puller)));
     let mut again = pull_stamps(&mut *puller, 2);
     again.sort_unstable();
@@ -78,17 +78,17 @@ fn messages_lost_in_flight_at_most_once_are_reported() {
             }
             let pulled = puller.pull(8, &mut |pulled| panic!("{pulled:?} from a server that is halted"));
             resume_process(bench.server.pid());
-            let told = pulled.expect_err("nobody knows what it took out");
-            let most = if sleeps { "up to 1 messages" } else { "up to 8 messages" };
-            assert!(told.to_string().contains(most), "{bench}: {told}");
-            assert!(is_gone(told), "{bench}");
+            let error = pulled.expect_err("nobody knows what it took out");
+            let limit_text = if sleeps { "up to 1 messages" } else { "up to 8 messages" };
+            assert!(error.to_string().contains(limit_text), "{bench}: {error}");
+            assert!(is_gone(error), "{bench}");
             // The loss is reported once.
             push(&mut *pusher, 20..21);
-            let mut came = Vec::new();
+            let mut received = Vec::new();
             wait_until(|| {
-                let pulled = puller.pull(8, &mut |pulled| came.push(pulled.message.stamp));
+                let pulled = puller.pull(8, &mut |pulled| received.push(pulled.message.stamp));
                 pulled.unwrap_or_else(|e| panic!("{bench}: {e}"));
-                came.last() == Some(&20)
+                received.last() == Some(&20)
             });
         }
     }
@@ -119,9 +119,9 @@ fn a_stream_removed_under_its_puller_acknowledges_nothing() {
             bench.server.run_command(&["FLUSHALL"]).unwrap();
             push(&mut *pusher, 10..11);
             if bench.delivery == DeliveryGuarantee::AtLeastOnce {
-                let told = puller.acknowledge().expect_err("the server has none of them");
-                assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{bench}: {told}");
-                assert!(told.to_string().contains("2 messages"), "{bench}: {told}");
+                let error = puller.acknowledge().expect_err("the server has none of them");
+                assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{bench}: {error}");
+                assert!(error.to_string().contains("2 messages"), "{bench}: {error}");
             }
             if sleeps {
                 puller.wait(1_000_000_000);
@@ -155,9 +155,10 @@ fn each_puller_reports_a_recreated_stream_once() {
             bench.server.calls("xinfo") >= looks + 9
         });
         push(&mut *bench.pusher(), 0..3);
-        let mut came: Vec<(u64, bool)> = pullers.iter_mut().flat_map(|puller| pull_stamps(&mut **puller, 1)).collect();
-        came.sort_unstable();
-        assert_eq!(came, [(0, false), (1, false), (2, false)], "{bench}");
+        let mut received: Vec<(u64, bool)> =
+            pullers.iter_mut().flat_map(|puller| pull_stamps(&mut **puller, 1)).collect();
+        received.sort_unstable();
+        assert_eq!(received, [(0, false), (1, false), (2, false)], "{bench}");
     }
 }
 
@@ -276,8 +277,11 @@ fn requests_of_a_lost_connection_take_no_late_effect() {
         // The acknowledgement is in flight for longer than this puller may be silent.
         assert_eq!(pull_stamps(&mut *other, 1), [(0, true)]);
         assert!(wire.is_command_seen());
-        let told = acknowledging.join().unwrap().expect_err("it is the other one's");
-        assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")), "{told}");
+        let error = acknowledging.join().unwrap().expect_err("it is the other one's");
+        assert!(
+            matches!(&error, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")),
+            "{error}"
+        );
     });
     wire.release();
     // Commands that have arrived by now are done after the answer to PING.
@@ -309,7 +313,7 @@ fn a_return_to_a_list_without_an_answer_happens_once() {
             puller.wait(1_000_000_000);
         }
         wait_until(|| match puller.pull(64, &mut |pulled| panic!("{pulled:?} lies behind what is not ours")) {
-            Err(told) => told.to_string().contains("what another program has pushed"),
+            Err(error) => error.to_string().contains("what another program has pushed"),
             Ok(_) => {
                 puller.wait(1_000_000);
                 false

@@ -24,9 +24,9 @@ fn a_puller_keeps_its_unacknowledged_messages_over_a_reconnect() {
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         bench.server.cut_connections();
         let rest = pull_stamps(&mut *puller, 6);
-        let came: Vec<u64> = held.iter().chain(&rest).map(|came| came.0).collect();
-        assert_eq!(came, (0..10).collect::<Vec<u64>>(), "{bench}");
-        assert!(held.iter().chain(&rest).all(|came| !came.1), "{bench}: {held:?}, {rest:?}");
+        let received: Vec<u64> = held.iter().chain(&rest).map(|received| received.0).collect();
+        assert_eq!(received, (0..10).collect::<Vec<u64>>(), "{bench}");
+        assert!(held.iter().chain(&rest).all(|received| !received.1), "{bench}: {held:?}, {rest:?}");
         assert!(puller.reconnects() >= Some(1), "{bench}: its connection was cut");
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         check_empty(&mut *puller);
@@ -42,8 +42,8 @@ fn a_message_received_in_a_sleep_and_not_pulled_is_returned() {
         first.wait(60_000_000_000);
         drop(first);
         assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(1), "{bench}");
-        let came = pull_stamps(&mut *bench.puller(Wait::Block), 1);
-        assert_eq!(came[0].0, 0, "{bench}");
+        let received = pull_stamps(&mut *bench.puller(Wait::Block), 1);
+        assert_eq!(received[0].0, 0, "{bench}");
     }
 }
 
@@ -111,16 +111,16 @@ fn foreign_messages_are_refused_and_stay() {
         push(&mut *pusher, 7..9);
         bench.push_foreign("{\"price\": 64000.25}");
         push(&mut *pusher, 9..10);
-        let mut came = Vec::new();
+        let mut received = Vec::new();
         for limit in [1, 64] {
-            let told = loop {
-                match puller.pull(limit, &mut |pulled| came.push(pulled.message.stamp)) {
+            let error = loop {
+                match puller.pull(limit, &mut |pulled| received.push(pulled.message.stamp)) {
                     Ok(_) => puller.wait(1_000_000),
                     Err(e) => break e.to_string(),
                 }
             };
-            assert!(told.contains("what another program has pushed"), "{bench}: {told}");
-            assert!(came.starts_with(&[7, 8]), "{bench}: {came:?}");
+            assert!(error.contains("what another program has pushed"), "{bench}: {error}");
+            assert!(received.starts_with(&[7, 8]), "{bench}: {received:?}");
             // A stream skips a foreign message and reports it once; the next foreign message is reported again.
             if !bench.way.is_empty() {
                 bench.push_foreign("{\"price\": 64000.5}");
@@ -150,15 +150,15 @@ fn foreign_messages_are_pulled_under_a_configured_kind() {
         let config = QueueConfig { foreign: Some(128), ..bench.config() };
         for wait in [Wait::Yield, Wait::Block] {
             let mut puller = bench.bus.puller(QUEUE, &config, wait).unwrap_or_else(|e| panic!("{bench}: {e}"));
-            let mut came = Vec::new();
-            while came.is_empty() {
+            let mut received = Vec::new();
+            while received.is_empty() {
                 puller.wait(1_000_000_000);
                 puller
-                    .pull(8, &mut |pulled| came.push((pulled.message.kind, pulled.message.payload.to_vec())))
+                    .pull(8, &mut |pulled| received.push((pulled.message.kind, pulled.message.payload.to_vec())))
                     .unwrap();
             }
             puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
-            assert_eq!(came, [(128, b"hello".to_vec())], "{bench}");
+            assert_eq!(received, [(128, b"hello".to_vec())], "{bench}");
             bench.push_foreign("hello");
         }
     }
@@ -173,14 +173,18 @@ fn a_pull_takes_a_bounded_number_of_bytes() {
         for stamp in 0..MESSAGES {
             pusher.push(stamp, KIND, &large).unwrap();
         }
-        let (mut came, mut calls) = (Vec::new(), 0);
-        while came.len() < MESSAGES as usize {
-            let before = came.len();
-            puller.pull(1024, &mut |pulled| came.push(pulled.message.stamp)).unwrap();
-            assert!((1..=MAX_PULLED_BYTES >> 20).contains(&(came.len() - before)), "{bench}: {} at once", came.len());
+        let (mut received, mut calls) = (Vec::new(), 0);
+        while received.len() < MESSAGES as usize {
+            let before = received.len();
+            puller.pull(1024, &mut |pulled| received.push(pulled.message.stamp)).unwrap();
+            assert!(
+                (1..=MAX_PULLED_BYTES >> 20).contains(&(received.len() - before)),
+                "{bench}: {} at once",
+                received.len()
+            );
             calls += 1;
         }
-        assert!(came.iter().copied().eq(0..MESSAGES) && calls >= 3, "{bench}: {came:?} in {calls} calls");
+        assert!(received.iter().copied().eq(0..MESSAGES) && calls >= 3, "{bench}: {received:?} in {calls} calls");
         puller.acknowledge().unwrap();
     }
 }
@@ -194,8 +198,11 @@ fn messages_given_to_other_pullers_are_not_acknowledged() {
         // The first puller is not polled meanwhile, so the other takes it for dead.
         let mut other = bench.hasty_puller();
         assert_eq!(pull_stamps(&mut *other, 3), [(0, true), (1, true), (2, true)], "{bench}");
-        let told = silent.acknowledge().expect_err("they are the other one's");
-        assert!(matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("3 messages"), "{told}");
+        let error = silent.acknowledge().expect_err("they are the other one's");
+        assert!(
+            matches!(error, ReceiveError::NotAcknowledged(_)) && error.to_string().contains("3 messages"),
+            "{error}"
+        );
         silent.acknowledge().expect("it is told once");
         other.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
         assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(0), "{bench}");
@@ -211,8 +218,8 @@ fn a_broken_heartbeat_is_reported_over_a_new_connection() {
     let mut client = bench.server.client();
     wait_until(|| redis::cmd("KEYS").arg("*/alive/*").query::<Vec<String>>(&mut client).unwrap().is_empty());
     bench.server.cut_connections();
-    let told = puller.acknowledge().expect_err("nobody knows who had them meanwhile");
-    assert!(matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("3 messages"), "{told}");
+    let error = puller.acknowledge().expect_err("nobody knows who had them meanwhile");
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.to_string().contains("3 messages"), "{error}");
     assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(3));
 }
 
@@ -250,19 +257,19 @@ fn a_foreign_message_in_a_list_is_inspected_and_not_taken() {
         let mut puller = bench.puller(Wait::Yield);
         bench.push_foreign("theirs");
         for limit in [1, 8, 1, 8] {
-            let told = puller.pull(limit, &mut |pulled| panic!("{pulled:?}")).expect_err("it is not ours").to_string();
-            assert!(told.contains("what another program has pushed"), "{bench}: {told}");
+            let error = puller.pull(limit, &mut |pulled| panic!("{pulled:?}")).expect_err("it is not ours").to_string();
+            assert!(error.contains("what another program has pushed"), "{bench}: {error}");
         }
         let mut client = bench.server.client();
         let commands: String = redis::cmd("INFO").arg("commandstats").query(&mut client).unwrap();
         // At most once, the foreign message is detected when it was taken, and not taken again. At least once, it stays
         // with the puller.
-        let most = usize::from(bench.delivery == DeliveryGuarantee::AtMostOnce);
+        let max = usize::from(bench.delivery == DeliveryGuarantee::AtMostOnce);
         let put_back = commands
             .split("cmdstat_rpush:calls=")
             .nth(1)
             .map_or(0, |rest| rest.split(',').next().and_then(|calls| calls.parse::<usize>().ok()).expect("a count"));
-        assert!(put_back <= most, "{bench}: {commands}");
+        assert!(put_back <= max, "{bench}: {commands}");
         let kept: Vec<String> = redis::cmd("LRANGE").arg(QUEUE).arg(0).arg(-1).query(&mut client).unwrap();
         assert_eq!(kept, ["theirs"], "{bench}");
     }
@@ -316,11 +323,11 @@ fn a_dropped_puller_returns_a_foreign_message_to_the_queue() {
     push(&mut *pusher, 0..1);
     assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)]);
     let mut client = bench.server.client();
-    let taken: Vec<String> = redis::cmd("KEYS").arg("*/taken/*").query(&mut client).unwrap();
-    assert_eq!(taken.len(), 1, "{taken:?}");
+    let taken_keys: Vec<String> = redis::cmd("KEYS").arg("*/taken/*").query(&mut client).unwrap();
+    assert_eq!(taken_keys.len(), 1, "{taken_keys:?}");
     // Simulates a puller that slept and was woken by a foreign message.
     bench.push_foreign("theirs");
-    redis::cmd("LMOVE").arg(QUEUE).arg(&taken[0]).arg("RIGHT").arg("LEFT").exec(&mut client).unwrap();
+    redis::cmd("LMOVE").arg(QUEUE).arg(&taken_keys[0]).arg("RIGHT").arg("LEFT").exec(&mut client).unwrap();
     drop(puller);
     let kept: Vec<String> = redis::cmd("LRANGE").arg(QUEUE).arg(0).arg(-1).query(&mut client).unwrap();
     assert_eq!(kept, ["theirs"]);

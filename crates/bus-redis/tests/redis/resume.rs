@@ -25,19 +25,19 @@ fn the_lost_tail_of_an_ended_publisher_is_missed_despite_a_successor() {
     drop(first);
     server.run_command(&["XTRIM", TOPIC, "MAXLEN", "0"]).unwrap();
     publish(&mut *publisher(&bus), 100..101);
-    let (mut came, mut missed, mut is_last) = (1, 0, false);
+    let (mut received, mut missed, mut is_last) = (1, 0, false);
     while !is_last {
         match next_event(&mut *subscriber) {
             OwnedEvent::Gap(Gap::Missed(more)) => missed += more,
             OwnedEvent::Message { stamp, .. } => {
                 is_last = stamp == 100;
-                came += u64::from(!is_last);
+                received += u64::from(!is_last);
             }
             other => panic!("{other:?}"),
         }
     }
     assert!(missed > 0);
-    assert_eq!(came + missed, 11, "{missed} are told as missed, before what follows");
+    assert_eq!(received + missed, 11, "{missed} are told as missed, before what follows");
     check_no_event(&mut *subscriber);
 }
 
@@ -167,7 +167,7 @@ fn entries_trimmed_before_a_reconnect_are_reported() {
     for stamp in 0..4 {
         assert_eq!(next_event(&mut *first), OwnedEvent::message(stamp, b""));
     }
-    let mut place = token(&*first);
+    let mut position = token(&*first);
     drop(first);
     server.run_command(&["SAVE"]).unwrap();
     server.kill();
@@ -177,11 +177,11 @@ fn entries_trimmed_before_a_reconnect_are_reported() {
     // counted.
     for (left, gap) in [("10", Gap::Reconnected), ("3", Gap::Reconnected), ("1", Gap::Missed(2))] {
         server.run_command(&["XTRIM", TOPIC, "MAXLEN", left]).unwrap();
-        let mut next = subscriber(&bus, StartPosition::After(place));
+        let mut next = subscriber(&bus, StartPosition::After(position));
         assert_eq!(next_event(&mut *next), OwnedEvent::Gap(gap), "{left} are left");
-        place = token(&*next);
+        position = token(&*next);
     }
-    let mut last = subscriber(&bus, StartPosition::After(place));
+    let mut last = subscriber(&bus, StartPosition::After(position));
     assert_eq!(next_event(&mut *last), OwnedEvent::message(9, b""));
     check_no_event(&mut *last);
 }
@@ -321,13 +321,13 @@ fn a_stream_recreated_with_the_same_ids_is_detected() {
         } else {
             server.cut_connections();
         }
-        let mut came = Vec::new();
-        while came.last() != Some(&OwnedEvent::message(14, b"")) {
-            came.push(next_event(&mut *subscriber));
+        let mut received = Vec::new();
+        while received.last() != Some(&OwnedEvent::message(14, b"")) {
+            received.push(next_event(&mut *subscriber));
         }
-        let gap = came.iter().position(|event| *event == OwnedEvent::Gap(Gap::Reconnected)).expect("it is told");
+        let gap = received.iter().position(|event| *event == OwnedEvent::Gap(Gap::Reconnected)).expect("it is told");
         let anew: Vec<_> = (10..15).map(|stamp| OwnedEvent::message(stamp, b"")).collect();
-        assert_eq!(came[gap + 1..], anew, "by a token: {by_token}");
+        assert_eq!(received[gap + 1..], anew, "by a token: {by_token}");
         check_no_event(&mut *subscriber);
     }
 }

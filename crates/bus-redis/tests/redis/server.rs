@@ -89,26 +89,26 @@ fn foreign_messages_arrive_as_foreign_events() {
 fn a_channel_or_stream_of_any_name_is_read_under_a_topic_name() {
     let server = RedisServer::start(&["--notify-keyspace-events", "KEA"]);
     let mut client = server.client();
-    for theirs in ["market:BTC/USDT@trade", "a b", "é", "__keyspace@0__:x"] {
-        let escaped: String = theirs.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    for foreign_name in ["market:BTC/USDT@trade", "a b", "é", "__keyspace@0__:x"] {
+        let escaped: String = foreign_name.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let bus =
             |way: &str| RedisBus::connect(&format!("{}?{way}name.{TOPIC}={escaped}", server.url())).expect("it runs");
         let mut hears = subscriber(&bus(""), Wait::Block);
-        match theirs {
+        match foreign_name {
             "__keyspace@0__:x" => redis::cmd("SET").arg("x").arg(1).exec(&mut client).expect("set"),
-            _ => redis::cmd("PUBLISH").arg(theirs).arg("set").exec(&mut client).expect("published"),
+            _ => redis::cmd("PUBLISH").arg(foreign_name).arg("set").exec(&mut client).expect("published"),
         }
-        assert_eq!(next_event(&mut *hears), OwnedEvent::foreign(None, "set"), "{theirs}");
+        assert_eq!(next_event(&mut *hears), OwnedEvent::foreign(None, "set"), "{foreign_name}");
         let stream = bus("streams&");
         let config = TopicConfig::new(Policy::Keep);
         stream.publisher(TOPIC, &config).expect("it is made").publish(6, KIND, b"ours").expect("published");
-        let length: usize = redis::cmd("XLEN").arg(theirs).query(&mut client).expect("it is a stream");
+        let length: usize = redis::cmd("XLEN").arg(foreign_name).query(&mut client).expect("it is a stream");
         assert_eq!(length, 1);
         let mut reads = stream.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).expect("it is there");
-        assert_eq!(next_event(&mut *reads), OwnedEvent::message(6, b"ours"), "{theirs}");
+        assert_eq!(next_event(&mut *reads), OwnedEvent::message(6, b"ours"), "{foreign_name}");
         stream.remove_topic(TOPIC).expect("it is there");
-        let kept: bool = redis::cmd("EXISTS").arg(theirs).query(&mut client).expect("asked");
-        assert!(!kept, "{theirs}");
+        let kept: bool = redis::cmd("EXISTS").arg(foreign_name).query(&mut client).expect("asked");
+        assert!(!kept, "{foreign_name}");
     }
     for (option, why) in
         [("name.a/b=x", "'a/b' is no topic name"), ("name.a=%0A", "control characters"), ("name.a=x&name.a=y", "twice")]
@@ -170,8 +170,8 @@ fn a_unix_socket_of_a_dead_server_is_reported() {
 fn unknown_url_options_are_refused() {
     let server = RedisServer::start(&[]);
     for url in [server.url(), server.unix_url()] {
-        for words in ["?", "?stream", "?streams=1", "?streams&lists", "?protocol=resp3"] {
-            let error = RedisBus::connect(&format!("{url}{words}")).expect_err("other words are refused");
+        for options in ["?", "?stream", "?streams=1", "?streams&lists", "?protocol=resp3"] {
+            let error = RedisBus::connect(&format!("{url}{options}")).expect_err("other words are refused");
             assert!(matches!(error, ConnectError::Url(_)), "{error}");
             assert!(error.to_string().contains("?streams"), "{error}");
         }
@@ -190,11 +190,11 @@ fn another_kind_of_server_is_reported() {
         (drop, &["connection", "try again"]),
         (|stream| hold(&stream), &["did not answer within 5 s", "check host, port and firewall"]),
     ];
-    for (behave, words) in cases {
+    for (behave, options) in cases {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || behave(listener.accept().unwrap().0));
-        check(&url, words);
+        check(&url, options);
         server.join().unwrap();
     }
 }
@@ -214,9 +214,9 @@ fn hold(mut stream: &TcpStream) {
 }
 
 /// Checks that connecting fails with an error that contains these words.
-fn check(url: &str, words: &[&str]) {
+fn check(url: &str, options: &[&str]) {
     let error = RedisBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
-    for word in words {
+    for word in options {
         assert!(error.contains(word), "'{word}' is not in: {error}");
     }
     assert!(error.starts_with("redis") && !error.contains("cret"), "{error}");

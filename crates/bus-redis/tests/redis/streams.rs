@@ -88,7 +88,7 @@ fn foreign_entries_arrive_as_foreign_events() {
     let mut subscriber = subscriber(&bus, StartPosition::Now, Wait::Block);
     let mut client = server.client();
     let several = &["symbol", "BTC\"USDT", "price", "64000.25"];
-    for (fields, told) in [
+    for (fields, gap_index) in [
         (&["price", "64000.25"][..], r#"{"price":"64000.25"}"#),
         (&["m", "hello"], "hello"),
         (&["m", ""], ""),
@@ -97,7 +97,7 @@ fn foreign_entries_arrive_as_foreign_events() {
         (&["a", "1", "m", "2"], r#"{"a":"1","m":"2"}"#),
     ] {
         redis::cmd("XADD").arg(TOPIC).arg("*").arg(fields).query::<String>(&mut client).unwrap();
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, told));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, gap_index));
     }
     publisher(&bus).publish(4, KIND, b"ours").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b"ours"));
@@ -115,17 +115,17 @@ fn an_overwriting_topic_stays_small_and_counts_what_slow_readers_miss() {
     let Ok(redis::Value::Int(length)) = server.run_command(&["XLEN", TOPIC]) else { panic!("it is a stream") };
     // A message has 140 bytes with its header. The count may exceed the limit by a node of the stream, and by what was
     // added since the last trim.
-    let most = (64 << 10) / 140;
-    assert!((most..most + 200).contains(&length), "{length} entries");
-    let (mut came, mut missed) = (0, 0);
-    while came + missed < COUNT {
+    let max_entries = (64 << 10) / 140;
+    assert!((max_entries..max_entries + 200).contains(&length), "{length} entries");
+    let (mut received, mut missed) = (0, 0);
+    while received + missed < COUNT {
         match next_event(&mut *subscriber) {
             OwnedEvent::Gap(Gap::Missed(more)) => missed += more,
             OwnedEvent::Gap(gap) => panic!("{gap:?}"),
-            _ => came += 1,
+            _ => received += 1,
         }
     }
-    assert_eq!(came + missed, COUNT);
+    assert_eq!(received + missed, COUNT);
     assert!(missed > 3000, "{missed} are told as missed");
     check_no_event(&mut *subscriber);
 }
@@ -199,10 +199,11 @@ fn a_burst_trimmed_whole_between_two_requests_is_reported() {
         if !counts(&server) {
             return;
         }
-        let mut came: Vec<OwnedEvent> = (0..3).map(|_| next_event(&mut *subscriber)).collect();
-        let told = came.iter().position(|event| matches!(event, OwnedEvent::Gap(_))).expect("the loss is told");
-        assert_eq!(came.remove(told), OwnedEvent::Gap(Gap::Missed(BURST)), "{wait}");
-        assert_eq!(came, [2, 3].map(|stamp| OwnedEvent::message(stamp, b"")), "{wait}");
+        let mut received: Vec<OwnedEvent> = (0..3).map(|_| next_event(&mut *subscriber)).collect();
+        let gap_index =
+            received.iter().position(|event| matches!(event, OwnedEvent::Gap(_))).expect("the loss is told");
+        assert_eq!(received.remove(gap_index), OwnedEvent::Gap(Gap::Missed(BURST)), "{wait}");
+        assert_eq!(received, [2, 3].map(|stamp| OwnedEvent::message(stamp, b"")), "{wait}");
         check_no_event(&mut *subscriber);
     }
 }
@@ -239,9 +240,9 @@ fn a_subscriber_that_polls_rarely_finds_its_messages_at_once() {
     sleep_ns(1_500_000_000);
     publisher.publish(1, KIND, b"").unwrap();
     wait_until(|| format!("{:?}", server.run_command(&["INFO", "clients"])).contains("blocked_clients:0"));
-    let mut came = 0;
-    assert_eq!(subscriber.poll(8, &mut |_event| came += 1).unwrap(), 1);
-    assert_eq!(came, 1);
+    let mut received = 0;
+    assert_eq!(subscriber.poll(8, &mut |_event| received += 1).unwrap(), 1);
+    assert_eq!(received, 1);
 }
 
 /// The number of entries that another program adds and trims in one step, together with all entries before them.
