@@ -144,7 +144,7 @@ impl QueueFeed {
         let queue = &self.config.queue;
         let sentence = match before {
             Some(made) if made != created => format!(
-                "the queue '{queue}' was lost with the server, or removed; what was in it is gone; it is made anew"
+                "the queue '{queue}' was lost with the server, or removed; its messages are gone; it is recreated"
             ),
             Some(_) if last < seen || is_replaced => format!(
                 "the queue '{queue}' has come back as it was some time ago; what was pushed since is gone, and what \

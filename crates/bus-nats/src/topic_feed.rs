@@ -93,7 +93,6 @@ impl TopicFeed {
         let behind = beginning.resume_at;
         let (next, created_ns) = (behind.map(|position| position.next), behind.map(|position| position.created_ns));
         let (seen_count, last_read_ns) = (next.unwrap_or(0), behind.and_then(|position| position.last_read_ns));
-        let (before, server, inbox) = (None, None, None);
         Self {
             stream,
             beginning,
@@ -103,9 +102,9 @@ impl TopicFeed {
             next,
             seen_count,
             last_read_ns,
-            earlier: before,
-            server,
-            inbox,
+            earlier: None,
+            server: None,
+            inbox: None,
         }
     }
 

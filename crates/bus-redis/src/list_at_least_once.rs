@@ -319,8 +319,8 @@ impl ListAtLeastOnce {
     /// Puts the newest messages back to where they were, if they still are this puller's: `queue` of them to the queue,
     /// and `returned` of the next ones to the list of returned messages.
     fn put_back(&mut self, link: &mut RedisConnection, queue: usize, returned: usize) -> ServerResult {
-        let ListKeys { taken, queue: there, returned: first, .. } = &self.keys;
-        let keys = [taken, there, first].map(String::clone);
+        let ListKeys { taken, queue: queue_key, returned: returned_key, .. } = &self.keys;
+        let keys = [taken, queue_key, returned_key].map(String::clone);
         let counts = [queue, returned].map(|count| count.to_string());
         self.run_with_heartbeat(
             link,
@@ -342,13 +342,9 @@ impl ListAtLeastOnce {
         self.last_heartbeat = self.last_heartbeat.restarted();
         let silence = format_millis(self.silence_ns);
         let ListKeys { heartbeat, pullers, id, .. } = &self.keys;
-        let (heartbeat_keys, heartbeat_arguments): ([&str; 2], [&str; 2]) = ([heartbeat, pullers], [&silence, id]);
-        link.run_script(
-            script,
-            &[&heartbeat_keys, keys].concat(),
-            &[&heartbeat_arguments, arguments].concat(),
-            |items| items.integer(),
-        )
+        let (first_keys, first_arguments): ([&str; 2], [&str; 2]) = ([heartbeat, pullers], [&silence, id]);
+        let (keys, arguments) = ([&first_keys, keys].concat(), [&first_arguments, arguments].concat());
+        link.run_script(script, &keys, &arguments, |items| items.integer())
     }
 
     /// Sleeps on a server whose memory is full: only scripts may move messages there, and scripts cannot block. No
@@ -379,18 +375,18 @@ impl RedisQueue for ListAtLeastOnce {
         let known = self.unacknowledged.len() + kept;
         // In older data these positions hold other messages, which must not be deleted.
         let trusted = if has_retained_all { known } else { 0 };
-        let (still_known, there) = self.start_connection(link, &new, &trusted.to_string())?;
+        let (still_known, taken_before) = self.start_connection(link, &new, &trusted.to_string())?;
         self.keys = new;
         let pending_return = self.pending_return.take();
         if known > 0 && still_known == 0 {
             self.maybe_redelivered += self.unacknowledged.len() as u64;
             self.unacknowledged.clear();
             (self.prefetched, self.is_acknowledging) = (None, false);
-        } else if self.is_acknowledging && there == kept as i64 {
+        } else if self.is_acknowledging && taken_before == kept as i64 {
             // The server had acknowledged them, and its answer was lost.
             self.unacknowledged.clear();
             self.is_acknowledging = false;
-        } else if there < known as i64 {
+        } else if taken_before < known as i64 {
             // The server had returned that message, and its answer was lost.
             self.unacknowledged.retain(|&tag| Some(tag) != pending_return);
         }

@@ -240,7 +240,7 @@ fn a_memory_queue_lost_by_its_server_is_reported_once() {
     let error = pull_error(&mut *puller);
     assert!(matches!(error, ReceiveError::MessagesLost(_)) && error.is_transient(), "{error}");
     let sentence = error.to_string();
-    assert!(sentence.contains(QUEUE) && sentence.contains("what was in it is gone; it is made anew"), "{sentence}");
+    assert!(sentence.contains(QUEUE) && sentence.contains("its messages are gone; it is recreated"), "{sentence}");
     pusher.push(2, KIND, b"anew").unwrap();
     // The delivered message is lost: another one has its sequence number now.
     puller.acknowledge().unwrap();
