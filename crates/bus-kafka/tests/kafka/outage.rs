@@ -26,14 +26,14 @@ const SESSION_NS: u64 = 4_000_000_000;
 fn every_server_failure_is_reported_and_nothing_comes_twice() {
     let _turn = acquire_permit(1);
     let mut server = KafkaServer::start("", "");
-    an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(&server);
-    what_a_puller_holds_that_is_dropped_meanwhile_comes_again(&server);
-    who_is_told_of_no_server_finds_it_again(&server);
-    what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(&mut server);
-    an_end_that_is_lost_is_told_and_what_is_old_is_not_new(&mut server);
+    an_unanswered_acknowledgement_is_done_or_redelivered(&server);
+    messages_of_a_puller_dropped_in_an_outage_are_redelivered(&server);
+    a_client_whose_cluster_lists_no_brokers_reconnects(&server);
+    a_message_in_doubt_is_reported_and_arrives_once_after_a_resend(&mut server);
+    a_lost_log_end_is_reported_and_old_messages_do_not_return(&mut server);
 }
 
-fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut KafkaServer) {
+fn a_message_in_doubt_is_reported_and_arrives_once_after_a_resend(server: &mut KafkaServer) {
     let bus = connect(server);
     let mut publisher = publisher(&bus, TOPIC);
     let mut subscriber = subscriber(&bus, TOPIC);
@@ -87,7 +87,7 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut 
 }
 
 /// A stalled server is excluded from the cluster for a moment, and then returns an empty list of servers.
-fn who_is_told_of_no_server_finds_it_again(server: &KafkaServer) {
+fn a_client_whose_cluster_lists_no_brokers_reconnects(server: &KafkaServer) {
     const FORGOTTEN: &str = "forgotten";
     let bus = connect(server);
     let mut publisher = publisher(&bus, FORGOTTEN);
@@ -113,7 +113,7 @@ fn who_is_told_of_no_server_finds_it_again(server: &KafkaServer) {
 }
 
 /// Cuts a topic and a queue in one restart.
-fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServer) {
+fn a_lost_log_end_is_reported_and_old_messages_do_not_return(server: &mut KafkaServer) {
     const CUT: &str = "cut";
     let bus = connect(server);
     publish(&bus, CUT, 0..100);
@@ -167,7 +167,7 @@ fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServ
     }
 }
 
-fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &KafkaServer) {
+fn an_unanswered_acknowledgement_is_done_or_redelivered(server: &KafkaServer) {
     const COUNT: u64 = 600;
     let bus = connect(server);
     // A puller that stays gets the answer later; a dropped one does not wait for it.
@@ -223,7 +223,7 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
 }
 
 /// The puller has acknowledged nothing, and cannot commit a note.
-fn what_a_puller_holds_that_is_dropped_meanwhile_comes_again(server: &KafkaServer) {
+fn messages_of_a_puller_dropped_in_an_outage_are_redelivered(server: &KafkaServer) {
     let bus = connect(server);
     let config = QueueConfig { silence_ns: 2_000_000_000, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let open = || bus.puller("held", &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));

@@ -46,11 +46,11 @@ fn encryption_and_logins_work_or_fail_with_a_clear_error() {
     let stranger = TestAuthority::new(folder.path(), "stranger");
     let (ports, server) = start(folder.path(), &authority);
     let mut secured = SecuredKafka { server, ports, authority, untrusted_authority: stranger, folder };
-    what_is_asked_for_is_had_or_there_is_no_connection(&secured);
-    a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_again(&mut secured);
+    each_requested_security_is_used_or_the_connect_fails(&secured);
+    a_subscriber_reports_a_wrong_certificate_until_it_is_replaced(&mut secured);
 }
 
-fn what_is_asked_for_is_had_or_there_is_no_connection(secured: &SecuredKafka) {
+fn each_requested_security_is_used_or_the_connect_fails(secured: &SecuredKafka) {
     let SecuredKafka { server, ports, authority, untrusted_authority: stranger, folder } = secured;
     let Ports { encrypted, mutual, other, expired, login, open } = ports;
     let ours = authority.certify("client", &["client"]);
@@ -92,7 +92,7 @@ fn what_is_asked_for_is_had_or_there_is_no_connection(secured: &SecuredKafka) {
     }
 }
 
-fn a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_again(secured: &mut SecuredKafka) {
+fn a_subscriber_reports_a_wrong_certificate_until_it_is_replaced(secured: &mut SecuredKafka) {
     let SecuredKafka { server, ports, authority, untrusted_authority: stranger, folder } = secured;
     let url = format!("kafka://127.0.0.1:{}?tls&ca={}", ports.encrypted, authority.certificate_file().display());
     let connect = || KafkaBus::connect(&url).unwrap_or_else(|e| panic!("{e}"));

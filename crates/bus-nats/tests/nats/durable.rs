@@ -1,8 +1,10 @@
 //! Durability across a killed server: exactly the durable topics and queues survive, and every loss is reported.
 
+use tempfile::TempDir;
 use tickpath_bus_api::conformance::{OwnedEvent, check_no_event, next_event, pull_stamps, wait_until};
 use tickpath_bus_api::{
-    Connection, DeliveryGuarantee, Gap, Policy, QueueConfig, ReceiveError, StartPosition, TopicConfig,
+    Connection, DeliveryGuarantee, Gap, Policy, Publisher, QueueConfig, ReceiveError, StartPosition, Subscriber,
+    TopicConfig,
 };
 use tickpath_clock::Wait;
 
@@ -33,15 +35,7 @@ fn a_topic_restored_from_older_data_reports_a_gap_and_resumes() {
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut subscriber = subscriber(&bus, Wait::Block);
     let mut publisher = publisher(&bus);
-    publisher.publish(1, KIND, b"one").unwrap();
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
-    server.kill();
-    let copy = server.back_up();
-    server.restart();
-    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
-    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, 2, payload));
-    }
+    let copy = publish_around_a_backup(&mut server, &mut *publisher, &mut *subscriber);
     let token = subscriber.resume_token().expect("it is there");
     server.kill();
     server.restore(&copy);
@@ -63,15 +57,7 @@ fn a_late_subscriber_sees_new_messages_of_a_restored_topic() {
     let relay = server.relayed();
     let mut subscriber = subscriber(&bus(&format!("{}?jetstream&durable", relay_url(&relay))), Wait::Block);
     let mut publisher = publisher(&bus(&format!("{}?jetstream&durable", server.url())));
-    publisher.publish(1, KIND, b"one").unwrap();
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
-    server.kill();
-    let copy = server.back_up();
-    server.restart();
-    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
-    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, 2, payload));
-    }
+    let copy = publish_around_a_backup(&mut server, &mut *publisher, &mut *subscriber);
     relay.cut_off();
     server.kill();
     server.restore(&copy);
@@ -88,15 +74,7 @@ fn a_token_resumes_at_the_new_messages_of_a_restored_topic() {
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut first = subscriber(&bus, Wait::Block);
     let mut publisher = publisher(&bus);
-    publisher.publish(1, KIND, b"one").unwrap();
-    assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 1, b"one"));
-    server.kill();
-    let copy = server.back_up();
-    server.restart();
-    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
-    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
-        assert_eq!(next_event(&mut *first), OwnedEvent::at(sequence, 2, payload));
-    }
+    let copy = publish_around_a_backup(&mut server, &mut *publisher, &mut *first);
     let token = first.resume_token().expect("it is there");
     drop(first);
     server.kill();
@@ -275,4 +253,22 @@ fn a_topic_or_queue_with_other_storage_is_refused() {
     // A single server cannot replicate.
     let error = copied.publisher(TOPIC, &topic).err().expect("there is one server").to_string();
     assert!(error.contains("replicas"), "{error}");
+}
+
+/// Publishes one message before the server's data is copied and two after it, and receives all three.
+fn publish_around_a_backup(
+    server: &mut NatsServer,
+    publisher: &mut dyn Publisher,
+    subscriber: &mut dyn Subscriber,
+) -> TempDir {
+    publisher.publish(1, KIND, b"one").unwrap();
+    assert_eq!(next_event(subscriber), OwnedEvent::at(0, 1, b"one"));
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
+    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
+        assert_eq!(next_event(subscriber), OwnedEvent::at(sequence, 2, payload));
+    }
+    copy
 }
