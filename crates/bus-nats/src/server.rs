@@ -35,7 +35,7 @@ pub(crate) struct NatsEndpoint {
     tls: Option<ClientTlsFiles>,
     /// The storage of topics and queues; none with core NATS, which keeps nothing.
     pub storage: Option<StreamStorage>,
-    /// How long the server may send nothing to a subscriber or puller before its connection counts as lost.
+    /// Longest silence of the server before the connection of a subscriber or puller counts as lost.
     pub silence: Duration,
     pub clock: HostClock,
     /// The index of the address that is tried first, modulo the number of addresses.

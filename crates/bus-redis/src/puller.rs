@@ -51,9 +51,9 @@ pub(crate) trait RedisQueue: Send {
         Ok(())
     }
 
-    /// Brings a new connection to this puller's state, at the start and after each loss; without `_has_retained_all`
-    /// the server may hold other messages than the puller took there. Returns true, once, if the queue is not the one
-    /// that was pulled from.
+    /// Brings a new connection to this puller's state, at the start and after each loss. A server that did
+    /// not retain all data may hold other messages than the puller took there. Returns true, once, if the queue is not
+    /// the one that was pulled from.
     fn resume(&mut self, _link: &mut RedisConnection, _has_retained_all: bool) -> ServerResult<bool> {
         Ok(false)
     }
