@@ -3,13 +3,12 @@
 
 use tickpath_bus_api::{Advice, ServerDescription};
 
-/// Returns all advice.
 pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
     vec![
         replica_advice(about.setting("replicas")),
         Advice::safety(
             "Kafka flush",
-            "log.flush.interval.messages is not told; unlimited unless the server's file says otherwise",
+            "log.flush.interval.messages is not reported; unlimited unless the server's file says otherwise",
             "an acknowledged message is in the page caches of the replicas, on no disk: one node alone loses it in a \
              power cut",
             "three servers and kafka://…?replicas=3, which makes topics with min.insync.replicas=2; a flush a message \
@@ -18,7 +17,7 @@ pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
         Advice::latency(
             "Kafka linger.ms",
             "each producer's own choice; 5 ms in new Java clients",
-            "a message waits so long for company",
+            "a message waits that long for others of its batch",
             "linger.ms=0, as tickpath's kafka:// does",
         ),
     ]
@@ -32,14 +31,14 @@ fn replica_advice(replicas: Result<&str, String>) -> Advice {
         Ok(Ok(_)) => Advice::safety(
             name,
             "on one server",
-            "nobody gets it while that is away, and it is gone with its disk",
+            "no client gets it while that is down, and it is gone with its disk",
             "kafka://…?replicas=3 on three servers",
         ),
         Ok(Err(_)) | Err(_) => Advice::safety(
             name,
             "as default.replication.factor says, which is 1 unless the server's file says otherwise",
-            "a topic on one server is gone with its disk, and one without min.insync.replicas loses what it acknowledged \
-             when its leader falls alone",
+            "a topic on one server is gone with its disk, and one without min.insync.replicas loses acknowledged \
+             messages when only its leader fails",
             "kafka://…?replicas=3, which also makes topics with min.insync.replicas=2",
         ),
     }

@@ -19,7 +19,7 @@ use tickpath_bus_api::ConnectError;
 use tickpath_clock::{HostClock, sleep_ns};
 
 use crate::deadline::{CallDeadline, PAUSE_NS, TIMEOUT};
-use crate::error::{ErrorMeaning, KafkaServerError, classify, code_of, is_connection_error};
+use crate::error::{ErrorMeaning, KafkaServerError, ServerResult, classify, code_of, is_connection_error};
 use crate::handshake;
 use crate::reasons::OutageReasons;
 use crate::retention::TopicRetention;
@@ -40,8 +40,8 @@ const MAX_BATCH_BYTES: &str = "1048588";
 
 /// A cluster that has answered.
 pub(crate) struct Cluster {
-    server: KafkaEndpoint,
-    clock: HostClock,
+    pub server: KafkaEndpoint,
+    pub clock: HostClock,
     /// Client for lookups, which changes nothing.
     lookup: BaseConsumer<OutageReasons>,
     admin: AdminClient<OutageReasons>,
@@ -76,45 +76,34 @@ impl Cluster {
     /// Connects, and waits for an answer.
     pub fn open(server: KafkaEndpoint) -> Result<Self, ConnectError> {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(e.into()))?;
-        let said = |error: KafkaServerError| server.error(&error);
+        let to_connect_error = |error: KafkaServerError| server.error(&error);
         if let Some(Err(sentence)) = server.tls.as_ref().map(handshake::read_tls_files) {
-            return Err(said(KafkaServerError::Tls(sentence)));
+            return Err(to_connect_error(KafkaServerError::Tls(sentence)));
         }
-        let lookup: BaseConsumer<OutageReasons> =
-            or_connect_error(server.config(&[]).create_with_context(OutageReasons::default()), said)?;
-        ping(&lookup).map_err(|error| said(with_tls_reason(&server, error)))?;
-        let admin = or_connect_error(server.config(&[]).create_with_context(OutageReasons::default()), said)?;
+        let lookup = server.consumer(&[]).map_err(to_connect_error)?;
+        ping(&lookup).map_err(|error| to_connect_error(with_tls_reason(&server, error)))?;
+        let admin = server.config(&[]).create_with_context(OutageReasons::default());
+        let admin = admin.map_err(|e| to_connect_error((&e).into()))?;
         Ok(Self { clock, lookup, admin, group_offsets: Mutex::new(None), server })
     }
 
-    /// Returns the servers and their settings.
-    pub fn server(&self) -> &KafkaEndpoint {
-        &self.server
-    }
-
-    /// Returns the error of a failed connect.
     pub fn error(&self, error: &KafkaServerError) -> ConnectError {
         self.server.error(error)
     }
 
-    /// Returns the clock of stamps and deadlines.
-    pub fn clock(&self) -> HostClock {
-        self.clock
-    }
-
     /// Returns a deadline of [`TIMEOUT`] from now.
     pub fn deadline(&self) -> CallDeadline {
-        CallDeadline::new(self.clock)
+        self.deadline_after(TIMEOUT)
     }
 
     /// Returns a deadline of `timeout` from now.
     pub fn deadline_after(&self, timeout: Duration) -> CallDeadline {
-        CallDeadline::after(self.clock, timeout)
+        CallDeadline::new(self.clock, timeout)
     }
 
     /// Creates a topic with this retention unless it exists, waits until it is usable, and returns its number of
     /// partitions. Refuses an existing topic with fewer replicas than the URL asks for.
-    pub fn ensure(&self, topic: &str, partitions: i32, retention: TopicRetention) -> Result<i32, KafkaServerError> {
+    pub fn ensure(&self, topic: &str, partitions: i32, retention: TopicRetention) -> ServerResult<i32> {
         if self.look_up_topic(topic)? == TopicLookup::Missing {
             self.create(topic, partitions, retention)?;
         }
@@ -138,7 +127,7 @@ impl Cluster {
     /// Ensures that an existing topic of one partition has the retention that its publisher asks for. An undecided
     /// topic, created by a subscriber, is changed; to let messages expire only while it is empty. Any two retentions
     /// that let messages expire are compatible, and unreadable settings are accepted.
-    pub fn ensure_retention(&self, topic: &str, wanted: TopicRetention) -> Result<(), KafkaServerError> {
+    pub fn ensure_retention(&self, topic: &str, wanted: TopicRetention) -> ServerResult {
         let Some(found) = self.topic_settings(topic)? else { return Ok(()) };
         let Some(has) = retention(&found) else { return Ok(()) };
         if has == wanted || has.expires() && wanted.expires() {
@@ -157,7 +146,7 @@ impl Cluster {
     }
 
     /// Returns whether a topic of one partition has never held a message.
-    fn is_empty(&self, topic: &str) -> Result<bool, KafkaServerError> {
+    fn is_empty(&self, topic: &str) -> ServerResult<bool> {
         let marks = self.watermarks(self.lookup.client(), topic, 0);
         let (_low, high) = marks.map_err(|e| self.explain(&e))?;
         Ok(high == 0)
@@ -189,14 +178,12 @@ impl Cluster {
     }
 
     /// Checks whether a server lets a new client in.
-    fn check_login(&self) -> Result<(), KafkaServerError> {
-        let created = self.server.config(&[]).create_with_context(OutageReasons::default());
-        let lookup: BaseConsumer<OutageReasons> = created.map_err(|e| KafkaServerError::from(&e))?;
-        ping(&lookup).map_err(|error| with_tls_reason(&self.server, error))
+    fn check_login(&self) -> ServerResult {
+        ping(&self.server.consumer(&[])?).map_err(|error| with_tls_reason(&self.server, error))
     }
 
     /// Removes a topic, and waits until its name is free.
-    pub fn remove(&self, topic: &str) -> Result<(), KafkaServerError> {
+    pub fn remove(&self, topic: &str) -> ServerResult {
         match single_result(self.run_admin(self.admin.delete_topics(&[topic], &topic_options()))) {
             Ok(()) => {}
             Err(KafkaError::AdminOp(Code::UnknownTopicOrPartition)) => return Ok(()),
@@ -211,14 +198,14 @@ impl Cluster {
 
     /// Removes the group of a removed topic, or the next queue of this name would begin at its offsets. The server
     /// drops them with the topic, so a member that died silently does not matter.
-    pub fn remove_group(&self, group: &str, partitions: i32) -> Result<(), KafkaServerError> {
+    pub fn remove_group(&self, group: &str, partitions: i32) -> ServerResult {
         let deadline = self.deadline();
         loop {
             match single_result(self.run_admin(self.admin.delete_groups(&[group], &options()))) {
                 Ok(()) | Err(KafkaError::AdminOp(Code::GroupIdNotFound)) => return Ok(()),
                 Err(KafkaError::AdminOp(Code::NonEmptyGroup)) => {
-                    let places = self.committed_offsets(group, partitions)?;
-                    if places.elements().iter().all(|place| place.offset() == Offset::Invalid) {
+                    let offsets = self.committed_offsets(group, partitions)?;
+                    if offsets.elements().iter().all(|entry| entry.offset() == Offset::Invalid) {
                         return Ok(());
                     }
                     pause(&deadline).map_err(|_| KafkaServerError::QueueInUse)?;
@@ -230,7 +217,7 @@ impl Cluster {
     }
 
     /// Returns the number of messages of a queue that are not acknowledged.
-    pub fn count_waiting(&self, queue: &str) -> Result<u64, KafkaServerError> {
+    pub fn count_waiting(&self, queue: &str) -> ServerResult<u64> {
         let deadline = self.deadline();
         let partitions = loop {
             match self.look_up_topic(queue)? {
@@ -241,10 +228,10 @@ impl Cluster {
             }
         };
         let mut waiting = 0;
-        for place in self.committed_offsets(queue, partitions)?.elements() {
-            let marks = self.watermarks(self.lookup.client(), queue, place.partition());
+        for entry in self.committed_offsets(queue, partitions)?.elements() {
+            let marks = self.watermarks(self.lookup.client(), queue, entry.partition());
             let (low, high) = marks.map_err(|e| self.explain(&e))?;
-            let done = match place.offset() {
+            let done = match entry.offset() {
                 Offset::Offset(offset) if offset <= high => offset.max(low),
                 // No puller has pulled from the partition, or none since it was cut short.
                 _ => low,
@@ -265,11 +252,11 @@ impl Cluster {
     }
 
     /// Asks the server to delete messages below these offsets. It only frees disk, so that a failure is ignored.
-    pub fn delete_records(&self, places: &TopicPartitionList) {
-        let _freed = self.run_admin(self.admin.delete_records(places, &options()));
+    pub fn delete_records(&self, offsets: &TopicPartitionList) {
+        let _freed = self.run_admin(self.admin.delete_records(offsets, &options()));
     }
 
-    fn create(&self, topic: &str, partitions: i32, retention: TopicRetention) -> Result<(), KafkaServerError> {
+    fn create(&self, topic: &str, partitions: i32, retention: TopicRetention) -> ServerResult {
         // The server's default number of replicas, unless the URL has one.
         let replicas = self.server.replicas.unwrap_or(-1);
         let settings = self.settings(retention);
@@ -296,12 +283,7 @@ impl Cluster {
 
     /// Changes the settings of a topic to those of a new one. Its other settings are sent along, because the server
     /// resets those that are not.
-    fn change_settings(
-        &self,
-        topic: &str,
-        found: &ConfigResource,
-        retention: TopicRetention,
-    ) -> Result<(), KafkaServerError> {
+    fn change_settings(&self, topic: &str, found: &ConfigResource, retention: TopicRetention) -> ServerResult {
         let settings = self.settings(retention);
         let mut changed = AlterConfig::new(ResourceSpecifier::Topic(topic));
         for entry in found.entries.iter().filter(|entry| entry.source == ConfigSource::DynamicTopic) {
@@ -322,7 +304,7 @@ impl Cluster {
 
     /// Returns the settings of a topic; none if we lack the right. Retries, because a server that has just learned of a
     /// topic returns no settings yet.
-    fn topic_settings(&self, topic: &str) -> Result<Option<ConfigResource>, KafkaServerError> {
+    fn topic_settings(&self, topic: &str) -> ServerResult<Option<ConfigResource>> {
         let specifier = ResourceSpecifier::Topic(topic);
         let deadline = self.deadline();
         loop {
@@ -338,7 +320,7 @@ impl Cluster {
         }
     }
 
-    fn look_up_topic(&self, topic: &str) -> Result<TopicLookup, KafkaServerError> {
+    fn look_up_topic(&self, topic: &str) -> ServerResult<TopicLookup> {
         let metadata = self.lookup.fetch_metadata(Some(topic), TIMEOUT).map_err(|e| self.explain(&e))?;
         let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else {
             return Ok(TopicLookup::Missing);
@@ -356,24 +338,20 @@ impl Cluster {
     }
 
     /// Returns the committed offsets of a group in the topic of the same name.
-    fn committed_offsets(&self, group: &str, partitions: i32) -> Result<TopicPartitionList, KafkaServerError> {
+    fn committed_offsets(&self, group: &str, partitions: i32) -> ServerResult<TopicPartitionList> {
         let mut counter = self.group_offsets.lock().unwrap_or_else(PoisonError::into_inner);
         let consumer = match counter.take() {
             Some(counter) if counter.group == group => counter.consumer,
-            _ => {
-                let settings = [("group.id", group), ("enable.auto.commit", "false")];
-                let created = self.server.config(&settings).create_with_context(OutageReasons::default());
-                created.map_err(|e| KafkaServerError::from(&e))?
-            }
+            _ => self.server.consumer(&[("group.id", group), ("enable.auto.commit", "false")])?,
         };
         let mut all = TopicPartitionList::new();
         all.add_partition_range(group, 0, partitions - 1);
-        let places = self.retry_until_ready(|left| consumer.committed_offsets(all.clone(), left));
+        let offsets = self.retry_until_ready(|left| consumer.committed_offsets(all.clone(), left));
         drain_events(&consumer);
-        match places {
-            Ok(places) => {
+        match offsets {
+            Ok(offsets) => {
                 *counter = Some(GroupOffsets { group: group.to_owned(), consumer });
-                Ok(places)
+                Ok(offsets)
             }
             Err(error) => Err(consumer.context().explain(&error)),
         }
@@ -428,7 +406,7 @@ pub(crate) fn drain_events<C: ConsumerContext>(consumer: &BaseConsumer<C>) {
 }
 
 /// Waits until the cluster answers. Fails early if every server refuses.
-fn ping(lookup: &BaseConsumer<OutageReasons>) -> Result<(), KafkaServerError> {
+fn ping(lookup: &BaseConsumer<OutageReasons>) -> ServerResult {
     let mut last = KafkaServerError::Timeout;
     for patience in [FIRST_PROBE_TIMEOUT, TIMEOUT.saturating_sub(FIRST_PROBE_TIMEOUT)] {
         let Err(error) = lookup.fetch_metadata(Some(PROBE), patience) else {
@@ -457,13 +435,6 @@ fn with_tls_reason(server: &KafkaEndpoint, error: KafkaServerError) -> KafkaServ
     }
 }
 
-fn or_connect_error<T>(
-    client: KafkaResult<T>,
-    said: impl Fn(KafkaServerError) -> ConnectError,
-) -> Result<T, ConnectError> {
-    client.map_err(|e| said((&e).into()))
-}
-
 fn options() -> AdminOptions {
     AdminOptions::new().request_timeout(Some(TIMEOUT))
 }
@@ -486,7 +457,7 @@ fn is_not_ready(error: &KafkaError) -> bool {
         || matches!(code_of(error), Some(Code::UnknownTopicOrPartition | Code::UnknownPartition))
 }
 
-fn pause(deadline: &CallDeadline) -> Result<(), KafkaServerError> {
+fn pause(deadline: &CallDeadline) -> ServerResult {
     if deadline.is_expired() {
         return Err(KafkaServerError::Timeout);
     }

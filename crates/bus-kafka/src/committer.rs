@@ -16,12 +16,10 @@ use rdkafka::error::KafkaResult;
 
 use crate::partitions::OffsetCommit;
 
-/// The commit thread of one puller.
 pub(crate) struct Committer {
     /// None while the committer is dropped.
     requests: Option<Sender<Vec<OffsetCommit>>>,
     answers: Receiver<KafkaResult<()>>,
-    /// An answer is outstanding.
     is_busy: bool,
     thread: Option<JoinHandle<()>>,
 }
@@ -29,28 +27,27 @@ pub(crate) struct Committer {
 impl Committer {
     /// Starts the thread, on which `commit` sends offsets and waits for the answer.
     pub fn start(mut commit: impl FnMut(&[OffsetCommit]) -> KafkaResult<()> + Send + 'static) -> io::Result<Self> {
-        let (orders, ordered) = channel::<Vec<OffsetCommit>>();
+        let (requests, received) = channel::<Vec<OffsetCommit>>();
         let (answer, answers) = channel();
         let work = move || {
-            for places in ordered {
+            for offsets in received {
                 // The receiver is gone if the puller was dropped meanwhile.
-                let _ = answer.send(commit(&places));
+                let _ = answer.send(commit(&offsets));
             }
         };
         let thread = Builder::new().name("kafka-commit".to_owned()).spawn(work)?;
-        Ok(Self { requests: Some(orders), answers, is_busy: false, thread: Some(thread) })
+        Ok(Self { requests: Some(requests), answers, is_busy: false, thread: Some(thread) })
     }
 
-    /// Returns whether an answer is outstanding.
     pub fn is_busy(&self) -> bool {
         self.is_busy
     }
 
     /// Sends these offsets. No answer may be outstanding.
-    pub fn send(&mut self, places: Vec<OffsetCommit>) {
+    pub fn send(&mut self, offsets: Vec<OffsetCommit>) {
         assert!(!self.is_busy, "one is on its way at a time");
-        let orders = self.requests.as_ref().expect("it ends with its owner");
-        orders.send(places).expect("the thread ends behind its orders");
+        let requests = self.requests.as_ref().expect("it ends with its owner");
+        requests.send(offsets).expect("the thread ends behind its orders");
         self.is_busy = true;
     }
 
@@ -92,44 +89,44 @@ mod tests {
 
     /// Returns a committer whose answers the test sends, and the offsets that it commits as long as its thread runs.
     fn server() -> (Committer, Sender<KafkaResult<()>>, Receiver<i64>) {
-        let (go_on, gate) = channel();
-        let (sent, came) = channel();
-        let commit = move |places: &[OffsetCommit]| {
-            places.iter().for_each(|place| sent.send(place.offset).unwrap());
+        let (release, gate) = channel();
+        let (sent, commits) = channel();
+        let commit = move |offsets: &[OffsetCommit]| {
+            offsets.iter().for_each(|entry| sent.send(entry.offset).unwrap());
             gate.recv().unwrap()
         };
-        (Committer::start(commit).unwrap(), go_on, came)
+        (Committer::start(commit).unwrap(), release, commits)
     }
 
-    fn places(offset: i64) -> Vec<OffsetCommit> {
+    fn offsets(offset: i64) -> Vec<OffsetCommit> {
         vec![OffsetCommit { partition: 3, offset, note: String::new() }]
     }
 
     #[test]
-    fn who_waits_has_an_end_and_the_answer_comes_all_the_same() {
+    fn a_commit_wait_times_out_and_the_answer_still_arrives() {
         let refused = Err(KafkaError::ConsumerCommit(RDKafkaErrorCode::UnknownMemberId));
-        let (mut committer, go_on, came) = server();
+        let (mut committer, release, commits) = server();
         for (offset, answer) in [(5, Ok(())), (7, refused)] {
-            committer.send(places(offset));
-            assert_eq!(came.recv(), Ok(offset));
+            committer.send(offsets(offset));
+            assert_eq!(commits.recv(), Ok(offset));
             for timeout in [Duration::ZERO, Duration::from_millis(1)] {
                 assert_eq!((committer.wait_for_answer(timeout), committer.is_busy()), (None, true));
             }
-            go_on.send(answer.clone()).unwrap();
+            release.send(answer.clone()).unwrap();
             assert_eq!((committer.wait_for_answer(PATIENCE), committer.is_busy()), (Some(answer), false));
         }
         drop(committer);
-        assert_eq!(came.try_recv(), Err(TryRecvError::Disconnected), "its thread has ended");
+        assert_eq!(commits.try_recv(), Err(TryRecvError::Disconnected), "its thread has ended");
     }
 
     #[test]
-    fn who_is_dropped_waits_for_no_answer() {
-        let (mut committer, go_on, came) = server();
-        committer.send(places(5));
-        assert_eq!(came.recv(), Ok(5));
+    fn a_dropped_committer_waits_for_no_answer() {
+        let (mut committer, release, commits) = server();
+        committer.send(offsets(5));
+        assert_eq!(commits.recv(), Ok(5));
         drop(committer);
-        assert_eq!(came.try_recv(), Err(TryRecvError::Empty), "its thread waits for the answer");
-        go_on.send(Ok(())).unwrap();
-        assert!(came.recv().is_err(), "then it ends");
+        assert_eq!(commits.try_recv(), Err(TryRecvError::Empty), "its thread waits for the answer");
+        release.send(Ok(())).unwrap();
+        assert!(commits.recv().is_err(), "then it ends");
     }
 }

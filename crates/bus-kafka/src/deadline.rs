@@ -20,23 +20,15 @@ pub(crate) struct CallDeadline {
 }
 
 impl CallDeadline {
-    /// Creates a deadline that ends in [`TIMEOUT`].
-    pub fn new(clock: HostClock) -> Self {
-        Self::after(clock, TIMEOUT)
-    }
-
-    /// Creates a deadline that ends in `timeout`.
-    pub fn after(clock: HostClock, timeout: Duration) -> Self {
+    pub fn new(clock: HostClock, timeout: Duration) -> Self {
         Self { clock, start: clock.ticks(), timeout }
     }
 
-    /// Returns the remaining time.
     pub fn remaining(&self) -> Duration {
         let gone_ns = self.clock.ns_between(self.start, self.clock.ticks());
         self.timeout.saturating_sub(Duration::from_nanos(gone_ns.max(0) as u64))
     }
 
-    /// Returns whether no time remains.
     pub fn is_expired(&self) -> bool {
         self.remaining().is_zero()
     }

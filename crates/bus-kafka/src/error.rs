@@ -107,25 +107,23 @@ pub(crate) fn is_transient(error: &KafkaError) -> bool {
     matches!(classify(error), Some(ErrorMeaning::Retryable | ErrorMeaning::InDoubt))
 }
 
+/// Result of work that needs the server.
+pub(crate) type ServerResult<T = ()> = Result<T, KafkaServerError>;
+
 /// Reason for which a server cannot be used. Its text follows the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KafkaServerError {
-    /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host, and what the server says in advertised.listeners")]
     Unresolved(String),
-    /// The connection was refused.
     #[error("refused the connection to {0}; start Kafka, or check host and port")]
     ConnectionRefused(String),
-    /// No answer came in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
     /// No acknowledgement came in time.
     #[error("did not acknowledge within 30 s; look whether a leader is being elected, or replicas are missing")]
     AckTimeout,
-    /// The peer does not speak Kafka's protocol.
     #[error("answers, but not as Kafka does; check the port, or ask for TLS if it speaks that: ?tls")]
     NotKafka,
-    /// The server closed the connection.
     #[error(
         "closed the connection; if it wants TLS or a login, put them into the URL \
          (kafka://USER:PASSWORD@HOST:PORT?tls), else look into its log and try again"
@@ -137,19 +135,15 @@ pub(crate) enum KafkaServerError {
          there: ask for none, or check the port for one that does"
     )]
     TlsInterrupted,
-    /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
     ConnectionLost(String),
     /// The TLS handshake failed, or the peer is not the expected one. The text is a sentence of its own.
     #[error("{0}")]
     Tls(String),
-    /// The server refused the login.
     #[error("refused the login ({0}); check user and password, and the mechanism: sasl=MECHANISM in the URL")]
     LoginRefused(String),
-    /// The server asks for no login.
     #[error("asks for no login there; leave user and password out of the URL, or use another port of it")]
     LoginUnsupported,
-    /// The server offers other login mechanisms.
     #[error("does not take a login of this kind; name one of its own with 'sasl=' in the URL: {0}")]
     UnsupportedMechanism(String),
     /// The client library cannot decode a message of a batch.
@@ -158,54 +152,37 @@ pub(crate) enum KafkaServerError {
          none, gzip, snappy or lz4, or start behind it"
     )]
     Unreadable(String),
-    /// The topic does not exist.
     #[error("has no such topic any more; open it again, which makes it anew")]
     TopicGone,
     /// Kafka treats the name as the same as another topic's.
     #[error("refused the name; it takes names that differ only in '.' and '_' for the same: use another one")]
     NameConflict,
-    /// The topic's own limit is below the message's size.
     #[error("takes no message of this size; raise max.message.bytes of the topic")]
     MessageTooLarge,
-    /// A queue to be removed still has pullers.
     #[error("still has the places of this queue's pullers; drop the pullers, and remove it again")]
     QueueInUse,
-    /// The topic has fewer replicas than the URL asks for.
     #[error(
         "keeps the topic '{topic}' on {has} servers, not on the {wanted} that 'replicas' asks for; \
          give it more replicas there, use another name, or ask for fewer"
     )]
     TooFewReplicas {
-        /// Name on the server.
         topic: String,
         /// Number of replicas of the partition that has fewest.
         has: usize,
-        /// Number in the URL.
         wanted: usize,
     },
-    /// The topic's retention differs from the publisher's.
     #[error(
         "keeps of the topic '{topic}' {has}, not {wanted}, by its cleanup.policy, retention.bytes and retention.ms; \
          publish as it is there, change it there, or use another name"
     )]
-    RetentionMismatch {
-        /// Name on the server.
-        topic: String,
-        /// Retention of the topic.
-        has: TopicRetention,
-        /// Retention that was asked for.
-        wanted: TopicRetention,
-    },
-    /// The server does not return the topic's retention.
-    #[error("does not tell what it keeps of the topic '{0}'; give this client the right DescribeConfigs on it")]
+    RetentionMismatch { topic: String, has: TopicRetention, wanted: TopicRetention },
+    #[error("does not report the retention of the topic '{0}'; give this client the right DescribeConfigs on it")]
     RetentionUnreadable(String),
-    /// The cluster has fewer servers than replicas were asked for.
     #[error("has fewer servers than replicas are asked for; start more of them, or ask for fewer: replicas=N")]
     TooFewServers,
     /// The server is not ready, by its own error.
     #[error("takes nothing now: {0}; try again, and look into its log if that lasts")]
     NotReady(String),
-    /// Any other refusal by the server.
     #[error("refused: {0}; change the server's settings, or the rights of this client")]
     Refused(String),
 }
@@ -243,7 +220,6 @@ impl KafkaServerError {
         }
     }
 
-    /// Returns the reason of a failed login.
     fn from_login(text: &str) -> Self {
         match text.split_once("supported mechanisms:") {
             Some(_) if text.contains("current SASL state") => Self::LoginUnsupported,
@@ -370,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_library_says_becomes_a_reason() {
+    fn library_errors_map_to_reasons() {
         for (code, text, word) in [
             (Code::BrokerTransportFailure, "a:1/bootstrap: Connect failed: Connection refused", "to a:1; start Kafka"),
             (
@@ -422,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hangs_up_in_a_handshake_may_be_back_soon() {
+    fn a_closed_handshake_is_transient() {
         let text = "ssl://a:1/2: SSL handshake failed: Disconnected: connection closed by peer";
         for (code, text, passes) in [
             (Code::BrokerTransportFailure, text, true),
@@ -436,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_cannot_be_read_is_told_from_a_connection() {
+    fn an_unreadable_message_is_distinguished_from_a_connection_error() {
         for (code, text, words) in [
             (Code::NotImplemented, "Decompression (codec 0x4) of message at 5 of 60 bytes failed", Some("zstd")),
             (Code::BadCompression, "Decompression (codec 0x1) of message at 5 of 60 bytes failed", Some("codec 0x1")),
@@ -451,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_arrived_is_never_told_as_not_published() {
+    fn a_message_that_may_have_arrived_is_in_doubt() {
         for (code, fate_of_it, passes) in [
             (Code::MessageTimedOut, Fate::Unknown, true),
             (Code::NetworkException, Fate::Unknown, true),
@@ -476,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_ends_by_what_does_not_pass() {
+    fn permanent_errors_end_a_receiver() {
         for (code, is_lasting) in [
             (Code::NotLeaderForPartition, false),
             (Code::BrokerTransportFailure, false),

@@ -36,7 +36,7 @@ use crate::deadline::CallDeadline;
 use crate::partition_state::{NoteState, OPEN, PartitionState};
 use crate::partitions::{Assignment, OffsetCommit};
 use crate::reasons::OutageReasons;
-use crate::record::{BufferedRecord, FetchedRecord};
+use crate::record::FetchedRecord;
 
 /// Size of the fetched records that are not handed over, in bytes, from which on fetching is paused.
 const MAX_BUFFERED_BYTES: usize = 16 << 20;
@@ -46,10 +46,8 @@ const TOPIC_CHECK_VALIDITY: Duration = Duration::from_millis(5);
 
 /// State of a puller, updated by its consumer's callbacks.
 pub(crate) struct GroupMember {
-    /// Reasons for an outage, if there is one.
     pub reasons: OutageReasons,
     cluster: Arc<Cluster>,
-    /// Name of the queue's topic on the server.
     topic: String,
     delivery: DeliveryGuarantee,
     state: Mutex<Assignment>,
@@ -99,20 +97,10 @@ impl GroupMember {
         }
     }
 
-    /// Returns, once, whether a partition was found to start over, or at a lower offset.
-    pub fn take_truncated(&self) -> bool {
-        std::mem::take(&mut self.state().is_truncated)
-    }
-
     /// Returns whether the next pull has a loss to report.
     pub fn has_loss(&self) -> bool {
         let state = self.state();
         state.is_truncated || state.is_recreated || state.unknown > 0 && self.delivery == DeliveryGuarantee::AtMostOnce
-    }
-
-    /// Returns whether the topic was found to be recreated, and the puller has not rejoined yet.
-    pub fn is_recreated(&self) -> bool {
-        self.state().is_recreated
     }
 
     /// Returns the state for the member that replaces this one after the topic was recreated.
@@ -142,9 +130,9 @@ impl GroupMember {
         }
         let sure = self.cluster.deadline_after(TOPIC_CHECK_VALIDITY);
         let found = consumer.committed_offsets(self.partition_list(partitions), deadline.remaining())?;
-        for place in found.elements() {
-            place.error()?;
-            if place.offset() == Offset::Invalid {
+        for committed in found.elements() {
+            committed.error()?;
+            if committed.offset() == Offset::Invalid {
                 self.state().clear_topic();
                 return Ok(false);
             }
@@ -158,30 +146,9 @@ impl GroupMember {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the offsets to commit before the next records, at most `limit`, are handed over.
-    pub fn offsets_before(&self, limit: usize) -> Vec<OffsetCommit> {
-        self.state().offsets_before(limit, self.delivery)
-    }
-
-    /// Returns the offsets to commit when all records handed over are done.
-    pub fn offsets_done(&self) -> Vec<OffsetCommit> {
-        self.state().offsets_done()
-    }
-
-    /// Records that the server has committed these offsets.
-    pub fn note_committed(&self, places: &[OffsetCommit]) {
+    pub fn note_committed(&self, offsets: &[OffsetCommit]) {
         self.reasons.clear();
-        self.state().note_committed(places);
-    }
-
-    /// Records that these offsets were sent and not answered: the server may have committed them.
-    pub fn note_unanswered(&self, places: &[OffsetCommit]) {
-        self.state().note_unanswered(places);
-    }
-
-    /// Records that these offsets were sent and their answer is overdue, but may still come.
-    pub fn note_overdue(&self, places: &[OffsetCommit]) {
-        self.state().note_overdue(places);
+        self.state().note_committed(offsets);
     }
 
     /// Takes in the overdue answer; `is_done` if it was a success.
@@ -190,31 +157,6 @@ impl GroupMember {
             self.reasons.clear();
         }
         self.state().note_late_answer(is_done);
-    }
-
-    /// Returns the number of messages in doubt: the server may or may not count them as done.
-    pub fn in_doubt(&self) -> u64 {
-        self.state().in_doubt()
-    }
-
-    /// Returns, once, the number of messages that were in doubt when their partition was given away.
-    pub fn take_unknown(&self) -> u64 {
-        std::mem::take(&mut self.state().unknown)
-    }
-
-    /// Hands over the next records, at most `limit`.
-    pub fn hand_over(&self, limit: usize) -> Vec<BufferedRecord> {
-        self.state().hand_over(limit)
-    }
-
-    /// Returns, once, the number of messages that were handed over and can no longer be acknowledged.
-    pub fn take_revoked(&self) -> u64 {
-        std::mem::take(&mut self.state().revoked)
-    }
-
-    /// Drops everything when the group has excluded this puller, until partitions are assigned again.
-    pub fn drop_all(&self) {
-        self.state().drop_all();
     }
 
     /// Returns this puller's partitions if at least `least` done messages still take disk, and resets their count.
@@ -228,12 +170,12 @@ impl GroupMember {
     }
 
     /// Converts offsets and notes to the client library's list.
-    pub fn offset_list(&self, places: &[OffsetCommit]) -> TopicPartitionList {
+    pub fn offset_list(&self, offsets: &[OffsetCommit]) -> TopicPartitionList {
         let mut list = TopicPartitionList::new();
-        for place in places {
-            let mut entry = list.add_partition(&self.topic, place.partition);
-            entry.set_offset(Offset::Offset(place.offset)).expect("offsets are not negative");
-            entry.set_metadata(&place.note);
+        for committed in offsets {
+            let mut entry = list.add_partition(&self.topic, committed.partition);
+            entry.set_offset(Offset::Offset(committed.offset)).expect("offsets are not negative");
+            entry.set_metadata(&committed.note);
         }
         list
     }
@@ -292,14 +234,14 @@ impl GroupMember {
     /// Gives partitions away, with notes for their next pullers, which mark more messages without them.
     fn on_revoked(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
         let partitions: Vec<i32> = partitions.elements().iter().map(|entry| entry.partition()).collect();
-        let is_ours = self.delivery == DeliveryGuarantee::AtLeastOnce
+        let may_commit = self.delivery == DeliveryGuarantee::AtLeastOnce
             && !consumer.assignment_lost()
             && self.reasons.outage().is_none()
             && (self.is_leaving() || matches!(self.is_same_topic(consumer, &self.cluster.deadline()), Ok(true)));
-        let places = self.state().revoke(&partitions);
-        if is_ours && !places.is_empty() {
+        let offsets = self.state().revoke(&partitions);
+        if may_commit && !offsets.is_empty() {
             // The commit is sent before the partitions are given up, over the same connection.
-            let _sent = consumer.commit(&self.offset_list(&places), CommitMode::Async);
+            let _sent = consumer.commit(&self.offset_list(&offsets), CommitMode::Async);
         }
     }
 
@@ -311,7 +253,8 @@ impl GroupMember {
         self.topic_check.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self) -> MutexGuard<'_, Assignment> {
+    /// Locks the state, which the consumer's callbacks lock, too.
+    pub fn state(&self) -> MutexGuard<'_, Assignment> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

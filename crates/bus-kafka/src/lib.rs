@@ -158,8 +158,8 @@ impl KafkaBus {
     }
 
     /// Creates a topic of one partition with this retention unless it exists.
-    fn ensure_topic(&self, topic: &str, there: &str, retention: TopicRetention) -> Result<(), ConnectError> {
-        match self.cluster.ensure(there, 1, retention).map_err(|e| self.cluster.error(&e))? {
+    fn ensure_topic(&self, topic: &str, server_name: &str, retention: TopicRetention) -> Result<(), ConnectError> {
+        match self.cluster.ensure(server_name, 1, retention).map_err(|e| self.cluster.error(&e))? {
             1 => Ok(()),
             partitions => Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
@@ -170,8 +170,8 @@ impl KafkaBus {
     }
 
     /// Creates the topic of a queue unless it exists; returns its number of partitions.
-    fn ensure_queue(&self, there: &str) -> Result<i32, ConnectError> {
-        let ensured = self.cluster.ensure(there, QUEUE_PARTITIONS, TopicRetention::ALL);
+    fn ensure_queue(&self, server_name: &str) -> Result<i32, ConnectError> {
+        let ensured = self.cluster.ensure(server_name, QUEUE_PARTITIONS, TopicRetention::ALL);
         ensured.map_err(|e| self.cluster.error(&e))
     }
 }
@@ -179,7 +179,7 @@ impl KafkaBus {
 impl Connection for KafkaBus {
     /// Names the transport only: Kafka's protocol reports no version.
     fn server_description(&self) -> ServerDescription {
-        let replicas = self.cluster.server().replicas.map_or("the server's own".to_owned(), |count| count.to_string());
+        let replicas = self.cluster.server.replicas.map_or("the server's own".to_owned(), |count| count.to_string());
         let settings = [("replicas", Ok(replicas))].into();
         ServerDescription { server: Some(TRANSPORT.name.to_owned()), settings, ..ServerDescription::default() }
     }
@@ -200,7 +200,7 @@ impl Connection for KafkaBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let there = names::topic(topic, &self.cluster.server().names)?;
+        let server_name = names::topic(topic, &self.cluster.server.names)?;
         let Some(retention) = TopicRetention::from_config(config) else {
             return Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
@@ -208,20 +208,20 @@ impl Connection for KafkaBus {
                 remedy: "use 'keep' or 'overwrite', or a topic on shm:// or file://",
             });
         };
-        self.ensure_topic(topic, &there, retention)?;
-        self.cluster.ensure_retention(&there, retention).map_err(|e| self.cluster.error(&e))?;
-        Ok(Box::new(KafkaPublisher::of_topic(self.cluster.clone(), there)?))
+        self.ensure_topic(topic, &server_name, retention)?;
+        self.cluster.ensure_retention(&server_name, retention).map_err(|e| self.cluster.error(&e))?;
+        Ok(Box::new(KafkaPublisher::of_topic(self.cluster.clone(), server_name)?))
     }
 
     fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let there = names::topic(topic, &self.cluster.server().names)?;
-        self.ensure_topic(topic, &there, TopicRetention::UNDECIDED)?;
-        adaptive::subscriber(wait, KafkaSubscriber::open(self.cluster.clone(), &there, start, wait)?)
+        let server_name = names::topic(topic, &self.cluster.server.names)?;
+        self.ensure_topic(topic, &server_name, TopicRetention::UNDECIDED)?;
+        adaptive::subscriber(wait, KafkaSubscriber::open(self.cluster.clone(), &server_name, start, wait)?)
     }
 
     fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
-        let there = names::topic(topic, &self.cluster.server().names)?;
-        self.cluster.remove(&there).map_err(|e| self.cluster.error(&e))
+        let server_name = names::topic(topic, &self.cluster.server.names)?;
+        self.cluster.remove(&server_name).map_err(|e| self.cluster.error(&e))
     }
 
     fn queue_capabilities(&self) -> QueueCapabilities {
@@ -241,26 +241,27 @@ impl Connection for KafkaBus {
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
-        let there = names::queue(queue)?;
-        let partitions = self.ensure_queue(&there)?;
-        Ok(Box::new(KafkaPublisher::of_queue(self.cluster.clone(), there, partitions)?))
+        let server_name = names::queue(queue)?;
+        let partitions = self.ensure_queue(&server_name)?;
+        Ok(Box::new(KafkaPublisher::of_queue(self.cluster.clone(), server_name, partitions)?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
-        let there = names::queue(queue)?;
-        self.ensure_queue(&there)?;
-        adaptive::puller(wait, KafkaPuller::open(self.cluster.clone(), &there, config, wait)?)
+        let server_name = names::queue(queue)?;
+        self.ensure_queue(&server_name)?;
+        adaptive::puller(wait, KafkaPuller::open(self.cluster.clone(), &server_name, config, wait)?)
     }
 
     fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
-        let there = names::queue(queue)?;
-        self.cluster.count_waiting(&there).map(Some).map_err(|e| self.cluster.error(&e))
+        let server_name = names::queue(queue)?;
+        self.cluster.count_waiting(&server_name).map(Some).map_err(|e| self.cluster.error(&e))
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
-        let there = names::queue(queue)?;
-        let removed = self.cluster.remove(&there).and_then(|()| self.cluster.remove_group(&there, QUEUE_PARTITIONS));
+        let server_name = names::queue(queue)?;
+        let removed =
+            self.cluster.remove(&server_name).and_then(|()| self.cluster.remove_group(&server_name, QUEUE_PARTITIONS));
         removed.map_err(|e| self.cluster.error(&e))
     }
 }

@@ -20,8 +20,8 @@ const MAX_BYTES: usize = 249;
 
 /// Returns the name of a topic on the server; `names` has those of the URL.
 pub(crate) fn topic(name: &str, names: &TopicNames) -> Result<String, ConnectError> {
-    if let Some(theirs) = names.server_name(name) {
-        return Ok(theirs.to_owned());
+    if let Some(mapped) = names.server_name(name) {
+        return Ok(mapped.to_owned());
     }
     wire::check_name("topic", name)?;
     if name.starts_with("__") {
@@ -42,9 +42,9 @@ fn escape(name: &str) -> String {
     name.replace('-', "--").replace(':', "-.")
 }
 
-fn check_length(name: &str, there: String) -> Result<String, ConnectError> {
-    if there.len() <= MAX_BYTES {
-        return Ok(there);
+fn check_length(name: &str, server_name: String) -> Result<String, ConnectError> {
+    if server_name.len() <= MAX_BYTES {
+        return Ok(server_name);
     }
     Err(ConnectError::Name(format!(
         "'{name}' is too long for Kafka, where each '-' and ':' of it takes two bytes of {MAX_BYTES}; \
@@ -59,37 +59,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_apart_and_are_names_there() {
+    fn names_stay_distinct_and_valid_on_the_server() {
         let pieces = ["", "a", "-", ":", ".", "_", "queue"];
-        let mut taken = BTreeMap::new();
-        let mut take = |there: String, here: String| {
+        let mut used = BTreeMap::new();
+        let mut check = |server_name: String, api_name: String| {
             let good = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-            assert!(there.bytes().all(good) && there != "." && there != "..", "{here} is {there}");
-            let other = taken.entry(there.clone()).or_insert_with(|| here.clone());
-            assert_eq!(*other, here, "both are {there}");
+            assert!(
+                server_name.bytes().all(good) && server_name != "." && server_name != "..",
+                "{api_name} is {server_name}"
+            );
+            let other = used.entry(server_name.clone()).or_insert_with(|| api_name.clone());
+            assert_eq!(*other, api_name, "both are {server_name}");
         };
         for number in 0..7usize.pow(4) {
-            let name: String = (0..4).map(|place| pieces[number / 7usize.pow(place) % 7]).collect();
-            if let Ok(there) = topic(&name, &TopicNames::default()) {
-                take(there, format!("topic {name}"));
+            let name: String = (0..4).map(|digit| pieces[number / 7usize.pow(digit) % 7]).collect();
+            if let Ok(server_name) = topic(&name, &TopicNames::default()) {
+                check(server_name, format!("topic {name}"));
             }
-            if let Ok(there) = queue(&name) {
-                take(there, format!("queue {name}"));
+            if let Ok(server_name) = queue(&name) {
+                check(server_name, format!("queue {name}"));
             }
         }
-        assert!(taken.len() > 1_000, "{} names", taken.len());
+        assert!(used.len() > 1_000, "{} names", used.len());
     }
 
     #[test]
     fn plain_topics_keep_their_names() {
-        for (name, there) in [("ticks.BTC-USDT", "ticks.BTC-USDT"), ("md:BTC-USDT", ".md-.BTC--USDT"), ("_a", "_a")] {
-            assert_eq!(topic(name, &TopicNames::default()).unwrap(), there);
+        for (name, server_name) in
+            [("ticks.BTC-USDT", "ticks.BTC-USDT"), ("md:BTC-USDT", ".md-.BTC--USDT"), ("_a", "_a")]
+        {
+            assert_eq!(topic(name, &TopicNames::default()).unwrap(), server_name);
         }
         assert_eq!(queue("orders").unwrap(), ".orders-queue");
     }
 
     #[test]
-    fn what_kafka_cannot_carry_is_refused() {
+    fn names_that_kafka_cannot_carry_are_refused() {
         for bad in ["__consumer_offsets", "", ".hidden", "a/b", &":".repeat(128)] {
             assert!(matches!(topic(bad, &TopicNames::default()), Err(ConnectError::Name(_))), "{bad}");
         }

@@ -12,7 +12,6 @@ use crate::cluster::Cluster;
 use crate::error::KafkaServerError;
 use crate::reasons::OutageReasons;
 
-/// Timeout of a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Pause between two probes, in nanoseconds.
@@ -60,8 +59,8 @@ fn probe<C: ConsumerContext>(
     outages: &AtomicU64,
 ) -> Option<bool> {
     let consumer = consumer.upgrade()?;
-    cluster.server().add_brokers_again(consumer.client());
-    let is_there = match consumer.fetch_watermarks(topic, 0, PROBE_TIMEOUT) {
+    cluster.server.add_brokers_again(consumer.client());
+    let is_reachable = match consumer.fetch_watermarks(topic, 0, PROBE_TIMEOUT) {
         Ok(_marks) => true,
         // A server that refuses the request, or has no leader for the topic, is reachable.
         Err(e) => {
@@ -69,10 +68,10 @@ fn probe<C: ConsumerContext>(
             !error.is_transient() || matches!(error, KafkaServerError::NotReady(_))
         }
     };
-    if is_there {
+    if is_reachable {
         // Counted before the end of the outage is visible.
         outages.fetch_add(1, Ordering::Relaxed);
         reasons(consumer.context()).clear_outage();
     }
-    Some(is_there)
+    Some(is_reachable)
 }

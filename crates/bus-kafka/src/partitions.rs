@@ -7,10 +7,8 @@ use tickpath_bus_api::DeliveryGuarantee;
 use crate::partition_state::{NoteState, OPEN, PartitionState};
 use crate::record::{BufferedRecord, FetchedRecord};
 
-/// The partitions of one puller.
 #[derive(Default)]
 pub(crate) struct Assignment {
-    /// Progress by partition.
     pub by_partition: BTreeMap<i32, PartitionState>,
     /// Records fetched and not handed over yet.
     pub records: VecDeque<BufferedRecord>,
@@ -37,9 +35,7 @@ pub(crate) struct Assignment {
 /// An offset of a partition for the server to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OffsetCommit {
-    /// The partition.
     pub partition: i32,
-    /// The next offset.
     pub offset: i64,
     /// Note for the partition's next puller.
     pub note: String,
@@ -81,7 +77,7 @@ impl Assignment {
 
     /// Drops the fetched records of partitions, and their part of an outstanding commit answer.
     fn drop_records(&mut self, partitions: &[i32]) {
-        self.overdue.retain(|place| !partitions.contains(&place.partition));
+        self.overdue.retain(|commit| !partitions.contains(&commit.partition));
         self.records.retain(|record| !partitions.contains(&record.partition));
         self.buffered_bytes = self.records.iter().map(BufferedRecord::bytes).sum();
     }
@@ -89,16 +85,16 @@ impl Assignment {
     /// Returns the offsets to commit before the next records, at most `limit`, are handed over.
     pub fn offsets_before(&self, limit: usize, delivery: DeliveryGuarantee) -> Vec<OffsetCommit> {
         let next = self.records.iter().take(limit);
-        let mut places = BTreeMap::new();
+        let mut offsets = BTreeMap::new();
         for record in next {
             let Some(share) = self.by_partition.get(&record.partition) else { continue };
             match delivery {
-                DeliveryGuarantee::AtMostOnce => places.insert(record.partition, record.offset + 1),
+                DeliveryGuarantee::AtMostOnce => offsets.insert(record.partition, record.offset + 1),
                 DeliveryGuarantee::AtLeastOnce if share.note_state == NoteState::Open => None,
-                DeliveryGuarantee::AtLeastOnce => places.insert(record.partition, share.committed),
+                DeliveryGuarantee::AtLeastOnce => offsets.insert(record.partition, share.committed),
             };
         }
-        places
+        offsets
             .into_iter()
             .map(|(partition, offset)| OffsetCommit { partition, offset, note: OPEN.to_owned() })
             .collect()
@@ -112,36 +108,35 @@ impl Assignment {
             .collect()
     }
 
-    /// Records that the server has committed these offsets.
-    pub fn note_committed(&mut self, places: &[OffsetCommit]) {
-        for place in places {
-            let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };
-            self.done += share.commit(place.offset);
+    pub fn note_committed(&mut self, offsets: &[OffsetCommit]) {
+        for commit in offsets {
+            let Some(share) = self.by_partition.get_mut(&commit.partition) else { continue };
+            self.done += share.commit(commit.offset);
         }
     }
 
     /// Records that these offsets were sent and not answered: the server may have committed them.
-    pub fn note_unanswered(&mut self, places: &[OffsetCommit]) {
-        for place in places {
-            let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };
-            share.note_unanswered(place.offset);
+    pub fn note_unanswered(&mut self, offsets: &[OffsetCommit]) {
+        for commit in offsets {
+            let Some(share) = self.by_partition.get_mut(&commit.partition) else { continue };
+            share.note_unanswered(commit.offset);
         }
     }
 
     /// Records that these offsets were sent and their answer is overdue, but may still come.
-    pub fn note_overdue(&mut self, places: &[OffsetCommit]) {
-        self.note_unanswered(places);
-        self.overdue = places.to_vec();
+    pub fn note_overdue(&mut self, offsets: &[OffsetCommit]) {
+        self.note_unanswered(offsets);
+        self.overdue = offsets.to_vec();
     }
 
     /// Takes in the overdue answer; on success the offsets count as committed. Records before them that are not handed
     /// over stay in doubt all the same: at most once, they may never be.
     pub fn note_late_answer(&mut self, is_done: bool) {
-        let mut places = std::mem::take(&mut self.overdue);
+        let mut offsets = std::mem::take(&mut self.overdue);
         if is_done {
             let had = |partition: i32| self.by_partition.get(&partition).map_or(0, |share| share.handed_over);
-            places.retain(|place| place.offset <= had(place.partition));
-            self.note_committed(&places);
+            offsets.retain(|commit| commit.offset <= had(commit.partition));
+            self.note_committed(&offsets);
         }
     }
 
@@ -166,17 +161,17 @@ impl Assignment {
     /// Forgets partitions, and returns the offsets and notes for their next pullers.
     pub fn revoke(&mut self, partitions: &[i32]) -> Vec<OffsetCommit> {
         self.drop_records(partitions);
-        let mut places = Vec::new();
+        let mut offsets = Vec::new();
         for &partition in partitions {
             let Some(share) = self.by_partition.remove(&partition) else { continue };
             let in_doubt = share.in_doubt();
             self.unknown += in_doubt;
             self.revoked += ((share.handed_over - share.committed).max(0) as u64).saturating_sub(in_doubt);
             if share.note_state == NoteState::Open {
-                places.push(OffsetCommit { partition, offset: share.committed, note: share.note() });
+                offsets.push(OffsetCommit { partition, offset: share.committed, note: share.note() });
             }
         }
-        places
+        offsets
     }
 
     /// Drops everything when the group has excluded this puller, until partitions are assigned again; nothing is
@@ -242,33 +237,33 @@ mod tests {
         state.hand_over(limit).into_iter().map(|record| (record.offset, record.redelivered)).collect()
     }
 
-    fn place(offset: i64, note: &str) -> Vec<OffsetCommit> {
+    fn commit(offset: i64, note: &str) -> Vec<OffsetCommit> {
         vec![OffsetCommit { partition: 3, offset, note: note.to_owned() }]
     }
 
     #[test]
-    fn at_least_once_the_server_learns_of_a_puller_before_its_first_message() {
+    fn at_least_once_commits_before_the_first_message_is_handed_over() {
         let mut state = state(5, 7);
         fetch(&mut state, 5..15);
-        assert_eq!(state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce), place(5, OPEN));
-        state.note_committed(&place(5, OPEN));
+        assert_eq!(state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce), commit(5, OPEN));
+        state.note_committed(&commit(5, OPEN));
         assert!(state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce).is_empty());
         assert_eq!(handed_over(&mut state, 4), [(5, true), (6, true), (7, false), (8, false)]);
-        assert_eq!(state.offsets_done(), place(9, OPEN));
-        state.note_committed(&place(9, OPEN));
+        assert_eq!(state.offsets_done(), commit(9, OPEN));
+        state.note_committed(&commit(9, OPEN));
         assert_eq!((state.offsets_done(), state.done), (Vec::new(), 4));
         assert_eq!(handed_over(&mut state, 1), [(9, false)]);
-        assert_eq!(state.revoke(&[3]), place(9, "10"));
+        assert_eq!(state.revoke(&[3]), commit(9, "10"));
         assert!(state.records.is_empty() && state.offsets_done().is_empty());
     }
 
     #[test]
-    fn what_is_given_away_before_it_is_acknowledged_is_counted_once() {
+    fn unacknowledged_messages_of_a_revoked_partition_are_counted_once() {
         let mut state = state(5, 0);
         fetch(&mut state, 5..15);
-        state.note_committed(&place(5, OPEN));
+        state.note_committed(&commit(5, OPEN));
         state.hand_over(7);
-        state.note_committed(&place(8, OPEN));
+        state.note_committed(&commit(8, OPEN));
         state.revoke(&[3]);
         assert_eq!(state.revoked, 4);
         state.revoke(&[3]);
@@ -276,16 +271,16 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_may_know_of_is_in_doubt_until_it_answers() {
+    fn an_unanswered_commit_is_in_doubt_until_the_answer() {
         let mut state = state(5, 0);
         fetch(&mut state, 5..15);
-        let places = state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce);
-        state.note_unanswered(&places);
+        let offsets = state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce);
+        state.note_unanswered(&offsets);
         assert_eq!(state.in_doubt(), 0);
-        state.note_committed(&place(5, OPEN));
+        state.note_committed(&commit(5, OPEN));
         state.hand_over(7);
-        let places = state.offsets_done();
-        state.note_unanswered(&places);
+        let offsets = state.offsets_done();
+        state.note_unanswered(&offsets);
         state.hand_over(ALL);
         assert_eq!(state.in_doubt(), 7);
         state.revoke(&[3]);
@@ -293,13 +288,13 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_is_of_what_was_sent_and_of_nothing_else() {
+    fn a_late_answer_applies_to_its_own_commit_only() {
         let pulled = || {
             let mut state = state(5, 0);
             fetch(&mut state, 5..15);
-            state.note_committed(&place(5, OPEN));
+            state.note_committed(&commit(5, OPEN));
             state.hand_over(4);
-            state.note_overdue(&place(9, OPEN));
+            state.note_overdue(&commit(9, OPEN));
             state.hand_over(3);
             state
         };
@@ -307,19 +302,19 @@ mod tests {
             let mut state = pulled();
             assert_eq!(state.in_doubt(), 4);
             state.note_late_answer(is_done);
-            assert_eq!((state.in_doubt(), state.offsets_done()), (rest, place(12, OPEN)));
+            assert_eq!((state.in_doubt(), state.offsets_done()), (rest, commit(12, OPEN)));
             // A second late answer changes nothing.
-            state.note_committed(&place(12, OPEN));
+            state.note_committed(&commit(12, OPEN));
             state.note_late_answer(true);
             assert_eq!((state.done, state.offsets_done()), (7, Vec::new()));
         }
         // The partition was given away and assigned again.
         let mut state = pulled();
         state.revoke(&[3]);
-        let anew = PartitionState::at(2, 0, NoteState::Unknown);
-        state.by_partition.insert(3, anew);
+        let restarted = PartitionState::at(2, 0, NoteState::Unknown);
+        state.by_partition.insert(3, restarted);
         state.note_late_answer(true);
-        assert_eq!(state.by_partition[&3], anew);
+        assert_eq!(state.by_partition[&3], restarted);
     }
 
     #[test]
@@ -334,16 +329,16 @@ mod tests {
     }
 
     #[test]
-    fn at_most_once_what_may_be_gone_unseen_is_counted() {
+    fn at_most_once_counts_messages_that_may_be_lost_unseen() {
         for (is_answered, unknown) in [(false, 4), (true, 0)] {
             let mut state = state(0, 0);
             fetch(&mut state, 0..10);
-            state.note_committed(&place(2, OPEN));
+            state.note_committed(&commit(2, OPEN));
             state.hand_over(2);
-            let places = state.offsets_before(4, DeliveryGuarantee::AtMostOnce);
-            state.note_unanswered(&places);
+            let offsets = state.offsets_before(4, DeliveryGuarantee::AtMostOnce);
+            state.note_unanswered(&offsets);
             if is_answered {
-                state.note_committed(&places);
+                state.note_committed(&offsets);
                 state.hand_over(4);
             }
             state.revoke(&[3]);
@@ -352,56 +347,56 @@ mod tests {
     }
 
     #[test]
-    fn at_most_once_the_server_learns_what_is_handed_over_next() {
+    fn at_most_once_commits_the_next_messages_first() {
         let mut state = state(0, 0);
         fetch(&mut state, 0..10);
-        assert_eq!(state.offsets_before(4, DeliveryGuarantee::AtMostOnce), place(4, OPEN));
-        state.note_committed(&place(4, OPEN));
+        assert_eq!(state.offsets_before(4, DeliveryGuarantee::AtMostOnce), commit(4, OPEN));
+        state.note_committed(&commit(4, OPEN));
         assert_eq!(handed_over(&mut state, 4).len(), 4);
-        assert_eq!(state.offsets_before(ALL, DeliveryGuarantee::AtMostOnce), place(10, OPEN));
+        assert_eq!(state.offsets_before(ALL, DeliveryGuarantee::AtMostOnce), commit(10, OPEN));
     }
 
     #[test]
-    fn a_note_never_falls_below_what_earlier_pullers_may_have_had() {
+    fn a_note_never_falls_below_earlier_pullers_offsets() {
         for (redelivered, note) in [(100, "100"), (0, "2"), (i64::MAX, OPEN)] {
             let mut state = state(0, redelivered);
             fetch(&mut state, 0..2);
-            state.note_committed(&place(0, OPEN));
+            state.note_committed(&commit(0, OPEN));
             state.hand_over(ALL);
-            assert_eq!(state.revoke(&[3]), place(0, note));
+            assert_eq!(state.revoke(&[3]), commit(0, note));
         }
     }
 
     #[test]
-    fn what_nobody_pulled_from_gets_no_note() {
+    fn an_untouched_partition_gets_no_note() {
         let mut state = state(0, 0);
         fetch(&mut state, 0..2);
         assert!(state.revoke(&[3, 4]).is_empty());
     }
 
     #[test]
-    fn records_come_once_and_of_own_partitions_only() {
+    fn records_come_once_and_from_assigned_partitions_only() {
         let mut state = state(20, 0);
         assert!(state.buffer(FetchedRecord { partition: 4, offset: 0, made_ms: None, value: b"of another partition" }));
         fetch(&mut state, [22, 23, 22, 23, 24]);
-        state.note_committed(&place(22, OPEN));
+        state.note_committed(&commit(22, OPEN));
         assert_eq!(handed_over(&mut state, ALL), [(22, false), (23, false), (24, false)]);
-        assert_eq!(state.offsets_done(), place(25, OPEN));
+        assert_eq!(state.offsets_done(), commit(25, OPEN));
         fetch(&mut state, [24, 30]);
         assert_eq!(handed_over(&mut state, ALL), [(30, false)]);
-        assert_eq!(state.offsets_done(), place(31, OPEN));
+        assert_eq!(state.offsets_done(), commit(31, OPEN));
     }
 
     #[test]
-    fn a_partition_that_was_cut_goes_on_with_what_is_new() {
+    fn a_truncated_partition_continues_with_new_records() {
         // The end behind offset 8 is lost, and two messages were pushed since; or the topic was recreated, and has more
         // by now.
         for (end, newer, then) in [(10, [(8, 500), (9, 501)], 8), (40, [(0, 500), (1, 501)], 0)] {
             let mut state = state(5, 7);
             fetch(&mut state, 5..15);
-            state.note_committed(&place(5, OPEN));
+            state.note_committed(&commit(5, OPEN));
             state.hand_over(6);
-            state.note_committed(&place(11, OPEN));
+            state.note_committed(&commit(11, OPEN));
             for offset in 0..then {
                 fetch_one(&mut state, offset, offset, end, DeliveryGuarantee::AtLeastOnce);
             }
@@ -410,25 +405,25 @@ mod tests {
             }
             assert!(std::mem::take(&mut state.is_truncated), "{end}");
             // The lower offset is committed first.
-            assert_eq!(state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce), place(then, OPEN));
-            state.note_committed(&place(then, OPEN));
+            assert_eq!(state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce), commit(then, OPEN));
+            state.note_committed(&commit(then, OPEN));
             assert_eq!(handed_over(&mut state, ALL), newer.map(|(offset, _)| (offset, false)));
-            assert_eq!(state.offsets_done(), place(then + 2, OPEN));
+            assert_eq!(state.offsets_done(), commit(then + 2, OPEN));
             fetch_one(&mut state, then + 2, 502, end, DeliveryGuarantee::AtLeastOnce);
             assert!(!state.is_truncated && handed_over(&mut state, ALL) == [(then + 2, false)]);
         }
     }
 
     #[test]
-    fn of_a_topic_that_was_removed_nothing_stays_but_how_far_it_was_held() {
+    fn a_removed_topic_leaves_only_its_old_offsets() {
         for (done, had) in [(5, 12), (12, 0)] {
             let mut state = state(5, 7);
             assert!(state.committed_partitions().is_empty(), "the server may keep nothing");
             fetch(&mut state, 5..15);
-            state.note_committed(&place(5, OPEN));
+            state.note_committed(&commit(5, OPEN));
             state.hand_over(7);
-            state.note_committed(&place(done, OPEN));
-            state.note_overdue(&place(12, OPEN));
+            state.note_committed(&commit(done, OPEN));
+            state.note_overdue(&commit(12, OPEN));
             assert_eq!(state.committed_partitions(), [3]);
             state.clear_topic();
             assert!(state.is_recreated && state.records.is_empty() && state.committed_partitions().is_empty());
@@ -437,13 +432,16 @@ mod tests {
             // A late answer to an earlier commit does not bring anything back.
             state.note_late_answer(true);
             assert!(state.committed_partitions().is_empty());
-            let mut anew = state.for_recreated_topic();
-            assert_eq!((anew.is_recreated, anew.take_old_offset(3), anew.take_old_offset(3)), (false, had, 0));
+            let mut restarted = state.for_recreated_topic();
+            assert_eq!(
+                (restarted.is_recreated, restarted.take_old_offset(3), restarted.take_old_offset(3)),
+                (false, had, 0)
+            );
         }
     }
 
     #[test]
-    fn what_was_fetched_and_not_handed_over_is_new_behind_a_cut() {
+    fn records_not_handed_over_are_new_after_a_truncation() {
         // All records have the same timestamp, or ascending ones.
         let times: [fn(i64) -> i64; 2] = [|_| 7, |offset| offset];
         for made_ms in times {
@@ -451,26 +449,26 @@ mod tests {
             (0..100).for_each(|offset| {
                 fetch_one(&mut state, offset, made_ms(offset), i64::MAX, DeliveryGuarantee::AtLeastOnce)
             });
-            state.note_committed(&place(0, OPEN));
+            state.note_committed(&commit(0, OPEN));
             state.hand_over(50);
-            state.note_committed(&place(50, OPEN));
+            state.note_committed(&commit(50, OPEN));
             // The end behind offset 80 is lost, and a host whose clock is behind has pushed one message since.
             (0..80)
                 .for_each(|offset| fetch_one(&mut state, offset, made_ms(offset), 81, DeliveryGuarantee::AtLeastOnce));
             fetch_one(&mut state, 80, 3, 81, DeliveryGuarantee::AtLeastOnce);
             fetch_one(&mut state, 81, 4, 82, DeliveryGuarantee::AtLeastOnce);
             assert!(state.is_truncated);
-            assert_eq!(state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce), place(50, OPEN));
-            state.note_committed(&place(50, OPEN));
+            assert_eq!(state.offsets_before(ALL, DeliveryGuarantee::AtLeastOnce), commit(50, OPEN));
+            state.note_committed(&commit(50, OPEN));
             let expected: Vec<(i64, bool)> = (50..82).map(|offset| (offset, offset < 60)).collect();
             assert_eq!(handed_over(&mut state, ALL), expected);
-            assert_eq!(state.offsets_done(), place(82, OPEN));
+            assert_eq!(state.offsets_done(), commit(82, OPEN));
         }
     }
 
     #[test]
-    fn of_a_partition_that_was_cut_before_it_came_nothing_is_known() {
-        for (delivery, came) in [
+    fn a_partition_truncated_before_its_assignment_is_all_in_doubt() {
+        for (delivery, expected) in [
             (DeliveryGuarantee::AtLeastOnce, vec![(0, true), (1, true), (2, false)]),
             (DeliveryGuarantee::AtMostOnce, vec![(2, false)]),
         ] {
@@ -479,12 +477,12 @@ mod tests {
                 fetch_one(&mut state, offset, made_ms, 2, delivery);
             }
             assert!(state.is_truncated);
-            assert_eq!(handed_over(&mut state, ALL), came);
+            assert_eq!(handed_over(&mut state, ALL), expected);
         }
     }
 
     #[test]
-    fn what_is_kept_is_counted_in_bytes() {
+    fn buffered_records_are_counted_in_bytes() {
         let mut state = state(0, 0);
         let one = size_of::<BufferedRecord>() + b"value".len();
         fetch(&mut state, 0..10);

@@ -7,7 +7,6 @@ pub(crate) const TOKEN: &str = "kafka";
 
 /// Position of a subscription, behind everything that was handed over, including gaps.
 pub(crate) struct KafkaPosition {
-    /// The next offset.
     pub next: i64,
     /// Timestamp of the newest record seen, or start of the subscription if none was; UTC, in milliseconds.
     pub newest_ms: i64,
@@ -65,7 +64,6 @@ impl KafkaPosition {
         self.tracker.out_of_order()
     }
 
-    /// Returns the resume token of this position.
     pub fn token(&self) -> ResumeToken {
         ResumeToken::new(TOKEN, [self.next as u64, self.newest_ms as u64, self.fingerprint, 0], &self.tracker)
     }
@@ -185,7 +183,7 @@ mod tests {
     use super::*;
 
     /// Encodes a message whose stamp is its publisher's sequence number.
-    fn ours(publisher: u64, number: u64) -> Vec<u8> {
+    fn message(publisher: u64, number: u64) -> Vec<u8> {
         wire::encode(number, 16, MessageId { clock: 1, publisher, sequence: number }, b"ours")
     }
 
@@ -203,10 +201,10 @@ mod tests {
     }
 
     /// Passes a record as often as it asks to be; returns the events.
-    fn take(place: &mut KafkaPosition, offset: i64, value: &[u8]) -> Vec<String> {
+    fn take(position: &mut KafkaPosition, offset: i64, value: &[u8]) -> Vec<String> {
         let mut events = Vec::new();
         for _ in 0..3 {
-            match place.process_record(offset, Some(8), value, &mut |event| events.push(describe_event(event))) {
+            match position.process_record(offset, Some(8), value, &mut |event| events.push(describe_event(event))) {
                 RecordOutcome::HandedOver => return events,
                 RecordOutcome::GapReported => {}
                 RecordOutcome::TopicRecreated => panic!("nothing is to be proven"),
@@ -216,42 +214,47 @@ mod tests {
     }
 
     #[test]
-    fn every_record_is_handed_over_or_its_absence_is_told() {
-        let ours = ours(2, 3);
+    fn every_record_is_handed_over_or_reported_as_missing() {
+        let message = message(2, 3);
         let gap =
             wire::encode(1, GAP_KIND, MessageId { clock: 1, publisher: 2, sequence: 3 }, &Gap::Missed(7).encode());
         let cases: [(i64, &[u8], &[&str]); 5] = [
-            (5, &ours, &["Some(5): 3"]),
+            (5, &message, &["Some(5): 3"]),
             (5, b"of others", &["Some(5): foreign"]),
-            (9, &ours, &["Some(9): 3"]),
-            (0, &ours, &["Reconnected", "Some(0): 3"]),
+            (9, &message, &["Some(9): 3"]),
+            (0, &message, &["Reconnected", "Some(0): 3"]),
             // A loss reported by a bridge is reported, and nothing else.
             (5, &gap, &["Missed(7)"]),
         ];
         for (offset, value, events) in cases {
-            let mut place = KafkaPosition::at(5, 0);
-            assert_eq!(take(&mut place, offset, value), events, "{offset}");
-            assert_eq!((place.next, place.newest_ms), (offset + 1, 8));
+            let mut position = KafkaPosition::at(5, 0);
+            assert_eq!(take(&mut position, offset, value), events, "{offset}");
+            assert_eq!((position.next, position.newest_ms), (offset + 1, 8));
         }
     }
 
     #[test]
-    fn what_was_sent_again_under_the_same_origin_comes_once() {
-        let mut place = KafkaPosition::at(0, 0);
-        let came: Vec<String> =
-            (0..).zip([0, 1, 1, 2]).flat_map(|(offset, number)| take(&mut place, offset, &ours(2, number))).collect();
-        assert_eq!((came, place.next), (["Some(0): 0", "Some(1): 1", "Some(3): 2"].map(str::to_owned).to_vec(), 4));
+    fn a_record_resent_under_the_same_id_comes_once() {
+        let mut position = KafkaPosition::at(0, 0);
+        let events: Vec<String> = (0..)
+            .zip([0, 1, 1, 2])
+            .flat_map(|(offset, number)| take(&mut position, offset, &message(2, number)))
+            .collect();
+        assert_eq!(
+            (events, position.next),
+            (["Some(0): 0", "Some(1): 1", "Some(3): 2"].map(str::to_owned).to_vec(), 4)
+        );
     }
 
     /// Compares with a model of each publisher's next number: for every combination of skipped numbers and offsets,
     /// each loss is reported once.
     #[test]
-    fn each_loss_of_each_publisher_is_told_once() {
+    fn each_loss_of_each_publisher_is_reported_once() {
         // Each step: publisher, number of its missing messages before the next one, and skipped offsets.
         const STEPS: [(usize, u64, i64); 6] = [(0, 0, 0), (1, 0, 0), (0, 2, 0), (1, 3, 0), (0, 2, 5), (1, 1, 1)];
         for number in 0..STEPS.len().pow(5) {
             let steps = (0..5).map(|step| STEPS[number / STEPS.len().pow(step) % STEPS.len()]);
-            let (mut place, mut offset, mut next) = (KafkaPosition::at(0, 0), 0, [0; 2]);
+            let (mut position, mut offset, mut next) = (KafkaPosition::at(0, 0), 0, [0; 2]);
             let mut known = [false; 2];
             for (publisher, missing, offsets) in steps {
                 let mut expected = Vec::new();
@@ -261,7 +264,11 @@ mod tests {
                     expected.push(format!("Missed({missing})"));
                 }
                 expected.push(format!("Some({offset}): {}", next[publisher]));
-                assert_eq!(take(&mut place, offset, &ours(publisher as u64, next[publisher])), expected, "{number}");
+                assert_eq!(
+                    take(&mut position, offset, &message(publisher as u64, next[publisher])),
+                    expected,
+                    "{number}"
+                );
                 known[publisher] = true;
                 next[publisher] += 1;
                 offset += 1;
@@ -270,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_behind_what_was_told_and_before_what_was_not() {
-        let mut place = KafkaPosition::at(3, 7);
-        take(&mut place, 3, &ours(2, 0));
+    fn a_token_follows_reported_gaps_and_precedes_unreported_ones() {
+        let mut position = KafkaPosition::at(3, 7);
+        take(&mut position, 3, &message(2, 0));
         let ahead = UnreportedGap { gap: Gap::Missed(2), next: 6 };
-        let before = KafkaPosition::from_token(&place.token()).unwrap();
-        assert_eq!((before.next, before.newest_ms, before.fingerprint), (4, 8, place.fingerprint));
-        place.report_gap(ahead, &mut |_| {});
-        let behind = KafkaPosition::from_token(&place.token()).unwrap();
+        let before = KafkaPosition::from_token(&position.token()).unwrap();
+        assert_eq!((before.next, before.newest_ms, before.fingerprint), (4, 8, position.fingerprint));
+        position.report_gap(ahead, &mut |_| {});
+        let behind = KafkaPosition::from_token(&position.token()).unwrap();
         assert_eq!((behind.next, behind.fingerprint), (6, 0));
         assert!(KafkaPosition::from_token(&ResumeToken::new("nats", [0; 4], &MessageIdTracker::default())).is_err());
         let damaged = ResumeToken::new(TOKEN, [u64::MAX; 4], &MessageIdTracker::default());
@@ -285,26 +292,26 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_on_knows_the_topic_by_its_last_record() {
-        let (same, other) = (ours(2, 0), ours(2, 1));
+    fn a_resumed_subscriber_verifies_the_topic_by_its_last_record() {
+        let (same, other) = (message(2, 0), message(2, 1));
         let resumed = || {
-            let mut place = KafkaPosition::at(3, 0);
-            take(&mut place, 3, &same);
-            KafkaPosition::from_token(&place.token()).unwrap()
+            let mut position = KafkaPosition::at(3, 0);
+            take(&mut position, 3, &same);
+            KafkaPosition::from_token(&position.token()).unwrap()
         };
-        let mut place = resumed();
-        assert_eq!(place.verification_offset(0, 9), Some(3));
-        assert_eq!(place.process_record(3, Some(8), &same, &mut silent), RecordOutcome::HandedOver);
-        assert_eq!((place.next, take(&mut place, 4, &other)), (4, vec!["Some(4): 1".to_owned()]));
+        let mut position = resumed();
+        assert_eq!(position.verification_offset(0, 9), Some(3));
+        assert_eq!(position.process_record(3, Some(8), &same, &mut silent), RecordOutcome::HandedOver);
+        assert_eq!((position.next, take(&mut position, 4, &other)), (4, vec!["Some(4): 1".to_owned()]));
         for (made_ms, value) in [(Some(8), &other), (Some(9), &same), (None, &same)] {
-            let mut place = resumed();
-            place.verification_offset(0, 9);
-            assert_eq!(place.process_record(3, made_ms, value, &mut silent), RecordOutcome::TopicRecreated);
+            let mut position = resumed();
+            position.verification_offset(0, 9);
+            assert_eq!(position.process_record(3, made_ms, value, &mut silent), RecordOutcome::TopicRecreated);
         }
         // That record is gone, so the next record decides.
-        let mut place = resumed();
-        assert_eq!(place.verification_offset(3, 9), Some(3));
-        assert_eq!(take(&mut place, 5, &other), ["Some(5): 1"]);
+        let mut position = resumed();
+        assert_eq!(position.verification_offset(3, 9), Some(3));
+        assert_eq!(take(&mut position, 5, &other), ["Some(5): 1"]);
         for (low, high) in [(4, 9), (0, 3)] {
             assert_eq!(resumed().verification_offset(low, high), None, "{low}..{high}");
         }
@@ -312,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_gone_is_found_anew_and_nothing_old_is_new() {
+    fn a_lost_offset_resumes_at_the_first_new_record() {
         // Columns: expected offset, oldest offset, first one newer than everything seen, next one; resume offset and
         // gap.
         for (next, low, newer, high, then, gap) in [
@@ -333,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_makes_nothing_new() {
+    fn a_clock_set_back_makes_no_record_new() {
         // Seen records are newer than this host's present. Nothing is lost; the end is; everything is.
         for (than_seen, high, found) in
             [(110, 120, (110, None)), (50, 50, (30, Some(Gap::Reconnected))), (40, 120, (30, Some(Gap::Reconnected)))]
@@ -344,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_number_is_a_place_or_a_gap_or_not_yet() {
+    fn a_sequence_number_is_an_offset_a_gap_or_in_the_future() {
         for (number, found) in [
             (0, Some((3, Some(Gap::Missed(3))))),
             (3, Some((3, None))),

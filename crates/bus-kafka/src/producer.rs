@@ -9,7 +9,7 @@ use tickpath_bus_api::Fate;
 
 use crate::cluster::Cluster;
 use crate::deadline::TIMEOUT;
-use crate::error::{KafkaServerError, fate, is_transient};
+use crate::error::{KafkaServerError, ServerResult, fate, is_transient};
 use crate::reports::DeliveryReports;
 
 /// Producer settings: each message is sent at once, and arrives once and in order even if the client library resends
@@ -40,7 +40,6 @@ const LAST_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Appends the bytes of the message with this index to the buffer.
 pub(crate) type FillMessage<'a> = dyn Fn(usize, &mut Vec<u8>) + 'a;
 
-/// A sender to one topic, with its own connections.
 pub(crate) struct TopicProducer {
     cluster: Arc<Cluster>,
     /// Name on the server.
@@ -66,7 +65,7 @@ pub(crate) struct KafkaSendFailure {
 
 impl TopicProducer {
     /// Connects at once, so that the first message does not pay for it. The topic must exist.
-    pub fn open(cluster: Arc<Cluster>, topic: String, partitions: i32) -> Result<Self, KafkaServerError> {
+    pub fn open(cluster: Arc<Cluster>, topic: String, partitions: i32) -> ServerResult<Self> {
         let producer = connect(&cluster, &topic, partitions)?;
         Ok(Self { cluster, topic, partitions, next_partition: 0, producer: Some(producer), buffer: Vec::new() })
     }
@@ -128,7 +127,7 @@ impl TopicProducer {
             fates.push(Fate::NotPublished);
         }
         let first = results.into_iter().find_map(Result::err).or(refused).expect("one has failed");
-        let sentence = self.cluster.server().describe_error(&reports.reasons.explain(&first));
+        let sentence = self.cluster.server.describe_error(&reports.reasons.explain(&first));
         // Behind a message in doubt, the idempotence sequence numbers of the producer have a gap.
         if fates.contains(&Fate::Unknown) || producer.client().fatal_error().is_some() {
             self.producer = None;
@@ -145,7 +144,7 @@ impl TopicProducer {
                 if reasons.outage().is_none() {
                     return Ok(());
                 }
-                self.cluster.server().add_brokers_again(producer.client());
+                self.cluster.server.add_brokers_again(producer.client());
                 match self.cluster.watermarks(producer.client(), &self.topic, self.next_partition) {
                     Ok(_marks) => {
                         reasons.clear();
@@ -164,7 +163,7 @@ impl TopicProducer {
         };
         // The old producer would wait longer and longer between its attempts.
         self.producer = None;
-        let sentence = self.cluster.server().describe_error(&error);
+        let sentence = self.cluster.server.describe_error(&error);
         Err(KafkaSendFailure { fates: Vec::new(), reason: sentence, is_transient: error.is_transient() })
     }
 
@@ -179,7 +178,7 @@ impl TopicProducer {
                 continue;
             }
             let deadline = outage.get_or_insert_with(|| {
-                self.cluster.server().add_brokers_again(producer.client());
+                self.cluster.server.add_brokers_again(producer.client());
                 self.cluster.deadline()
             });
             if !deadline.is_expired() {
@@ -198,12 +197,8 @@ impl TopicProducer {
 }
 
 /// Creates a producer with a connection to the leader of each partition.
-fn connect(
-    cluster: &Cluster,
-    topic: &str,
-    partitions: i32,
-) -> Result<ThreadedProducer<DeliveryReports>, KafkaServerError> {
-    let config = cluster.server().config(&SETTINGS);
+fn connect(cluster: &Cluster, topic: &str, partitions: i32) -> ServerResult<ThreadedProducer<DeliveryReports>> {
+    let config = cluster.server.config(&SETTINGS);
     let producer: ThreadedProducer<DeliveryReports> =
         config.create_with_context(DeliveryReports::default()).map_err(|e| KafkaServerError::from(&e))?;
     for partition in 0..partitions {

@@ -10,7 +10,6 @@ use crate::producer::{FillMessage, TopicProducer};
 /// Longest payload, in bytes: with its overhead below the limit of a server with default settings.
 pub const MAX_PAYLOAD_BYTES: usize = 1_000_000;
 
-/// A publisher or pusher with its own connections.
 pub(crate) struct KafkaPublisher {
     producer: TopicProducer,
     numbering: Numbering,
@@ -23,20 +22,18 @@ pub(crate) struct KafkaPublisher {
 }
 
 impl KafkaPublisher {
-    /// Opens a publisher to an existing topic.
-    pub fn of_topic(cluster: Arc<Cluster>, there: String) -> Result<Self, ConnectError> {
-        Self::open(cluster, there, 1, true)
+    pub fn of_topic(cluster: Arc<Cluster>, topic: String) -> Result<Self, ConnectError> {
+        Self::open(cluster, topic, 1, true)
     }
 
-    /// Opens a pusher to an existing queue.
-    pub fn of_queue(cluster: Arc<Cluster>, there: String, partitions: i32) -> Result<Self, ConnectError> {
-        Self::open(cluster, there, partitions, false)
+    pub fn of_queue(cluster: Arc<Cluster>, topic: String, partitions: i32) -> Result<Self, ConnectError> {
+        Self::open(cluster, topic, partitions, false)
     }
 
-    fn open(cluster: Arc<Cluster>, there: String, partitions: i32, is_topic: bool) -> Result<Self, ConnectError> {
-        let numbering = Numbering::new(cluster.clock());
-        let line = TopicProducer::open(cluster.clone(), there, partitions).map_err(|e| cluster.error(&e))?;
-        Ok(Self { producer: line, numbering, is_topic, unknown: Vec::new(), is_overtaken: false })
+    fn open(cluster: Arc<Cluster>, topic: String, partitions: i32, is_topic: bool) -> Result<Self, ConnectError> {
+        let numbering = Numbering::new(cluster.clock);
+        let producer = TopicProducer::open(cluster.clone(), topic, partitions).map_err(|e| cluster.error(&e))?;
+        Ok(Self { producer, numbering, is_topic, unknown: Vec::new(), is_overtaken: false })
     }
 
     /// Sends new messages, under the next sequence numbers.
@@ -155,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_message_is_overtaken_by_what_is_published_behind_it() {
+    fn a_message_in_doubt_is_overtaken_by_a_later_published_one() {
         use Fate::{NotPublished, Published, Unknown};
         let cases: [(&[Fate], bool); 5] = [
             (&[Published, Unknown, Unknown], false),

@@ -49,7 +49,6 @@ const RETRY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Number of done messages after which the server is asked to delete them from its disk.
 const DELETE_AFTER: u64 = 100_000;
 
-/// A member of a queue's consumer group.
 pub(crate) struct KafkaPuller {
     cluster: Arc<Cluster>,
     /// Declared before the consumer, so that the commit thread drops its reference first.
@@ -64,7 +63,6 @@ pub(crate) struct KafkaPuller {
     wait: Wait,
     /// Detects the end of an outage.
     outage_probe: Option<OutageProbe>,
-    /// An error that is not reported yet.
     error: Option<KafkaServerError>,
     /// Fetching is paused because too many records are buffered.
     is_paused: bool,
@@ -72,7 +70,6 @@ pub(crate) struct KafkaPuller {
     is_blocked: bool,
 }
 
-/// Outcome of committing offsets.
 enum OffsetCommitOutcome {
     Done,
     /// The group is rebalancing, or its server is away.
@@ -139,12 +136,12 @@ impl KafkaPuller {
     /// Starts a lookout for the end of an outage, which the client library does not report.
     fn start_outage_probe(&mut self) {
         match &self.outage_probe {
-            Some(lookout) if lookout.is_finished() => self.outage_probe = None,
+            Some(probe) if probe.is_finished() => self.outage_probe = None,
             Some(_) => {}
             None if self.group().reasons.is_outage() => {
                 let (cluster, consumer, topic) = (&self.cluster, &self.consumer, &self.topic);
-                let lookout = OutageProbe::start(cluster, consumer, topic, |group| &group.reasons, &Arc::default());
-                self.outage_probe = Some(lookout);
+                let probe = OutageProbe::start(cluster, consumer, topic, |group| &group.reasons, &Arc::default());
+                self.outage_probe = Some(probe);
             }
             None => {}
         }
@@ -171,7 +168,7 @@ impl KafkaPuller {
     /// Commits offsets, and waits for the answer until the deadline; commits nothing if they belong to another topic.
     fn commit(
         &mut self,
-        places: &[OffsetCommit],
+        offsets: &[OffsetCommit],
         deadline: &CallDeadline,
     ) -> Result<OffsetCommitOutcome, ReceiveError> {
         if !self.await_overdue(deadline.remaining()) {
@@ -182,22 +179,21 @@ impl KafkaPuller {
             Ok(false) => return Err(self.rejoin()),
             Err(error) => return self.classify_refusal(&error),
         }
-        self.committer.send(places.to_vec());
+        self.committer.send(offsets.to_vec());
         let Some(answer) = self.committer.wait_for_answer(deadline.remaining()) else {
-            self.group().note_overdue(places);
+            self.group().state().note_overdue(offsets);
             return Ok(OffsetCommitOutcome::Retry(self.no_answer_error()));
         };
         let Err(error) = answer else {
-            self.group().note_committed(places);
+            self.group().note_committed(offsets);
             return Ok(OffsetCommitOutcome::Done);
         };
         if classify(&error) == Some(ErrorMeaning::InDoubt) {
-            self.group().note_unanswered(places);
+            self.group().state().note_unanswered(offsets);
         }
         self.classify_refusal(&error)
     }
 
-    /// Classifies a refused commit.
     fn classify_refusal(&self, error: &KafkaError) -> Result<OffsetCommitOutcome, ReceiveError> {
         if let Some(error) = self.permanent_error(error) {
             return Err(self.failure(&error));
@@ -223,9 +219,9 @@ impl KafkaPuller {
             return self.failure(&(&error).into());
         }
         ReceiveError::MessagesLost(format!(
-            "{}: this queue was removed, with all that was not acknowledged; pull on for what is new, if somebody \
-             makes it anew, and push again what is missed",
-            self.cluster.server().name()
+            "{}: this queue was removed, with all that was not acknowledged; pull on for new messages, if a \
+             client recreates it, and push the lost ones again",
+            self.cluster.server.name()
         ))
     }
 
@@ -239,7 +235,6 @@ impl KafkaPuller {
         true
     }
 
-    /// Returns the reason for a missing answer.
     fn no_answer_error(&self) -> KafkaServerError {
         self.group().reasons.explain(&KafkaError::ConsumerCommit(Code::OperationTimedOut))
     }
@@ -251,13 +246,13 @@ impl KafkaPuller {
 
     /// Commits what must be committed before the next records are handed over; returns whether that is done.
     fn is_ready(&mut self, limit: usize) -> Result<bool, ReceiveError> {
-        let places = self.group().offsets_before(limit);
-        if places.is_empty() || self.committer.is_busy() {
-            return Ok(places.is_empty());
+        let offsets = self.group().state().offsets_before(limit, self.delivery);
+        if offsets.is_empty() || self.committer.is_busy() {
+            return Ok(offsets.is_empty());
         }
         let deadline =
             if self.is_blocked { self.cluster.deadline_after(RETRY_TIMEOUT) } else { self.commit_deadline() };
-        Ok(matches!(self.commit(&places, &deadline)?, OffsetCommitOutcome::Done))
+        Ok(matches!(self.commit(&offsets, &deadline)?, OffsetCommitOutcome::Done))
     }
 
     /// Deletes done messages from the server, up to its own committed offsets. The puller's offsets may belong to a
@@ -265,15 +260,15 @@ impl KafkaPuller {
     fn delete_done(&self, least: u64) {
         let Some(partitions) = self.group().deletable(least) else { return };
         let Ok(kept) = self.consumer.committed_offsets(partitions, self.cluster.deadline().remaining()) else { return };
-        let mut places = TopicPartitionList::new();
-        for place in kept.elements() {
-            let is_known = place.error().is_ok() && matches!(place.offset(), Offset::Offset(_));
-            if is_known && places.add_partition_offset(&self.topic, place.partition(), place.offset()).is_err() {
+        let mut offsets = TopicPartitionList::new();
+        for entry in kept.elements() {
+            let is_known = entry.error().is_ok() && matches!(entry.offset(), Offset::Offset(_));
+            if is_known && offsets.add_partition_offset(&self.topic, entry.partition(), entry.offset()).is_err() {
                 return;
             }
         }
-        if places.count() > 0 {
-            self.cluster.delete_records(&places);
+        if offsets.count() > 0 {
+            self.cluster.delete_records(&offsets);
         }
     }
 
@@ -282,7 +277,7 @@ impl KafkaPuller {
         match error.rdkafka_error_code() {
             Some(Code::InvalidSessionTimeout) => Some(KafkaServerError::Refused(format!(
                 "a silence of {} ms lies outside its group.min.session.timeout.ms and group.max.session.timeout.ms, \
-                 which are 6 s and 30 min if nobody changed them",
+                 which are 6 s and 30 min by default",
                 self.silence_ms
             ))),
             Some(
@@ -296,7 +291,7 @@ impl KafkaPuller {
     }
 
     fn failure(&self, error: &KafkaServerError) -> ReceiveError {
-        let sentence = self.cluster.server().describe_error(error);
+        let sentence = self.cluster.server.describe_error(error);
         match error {
             // Another client may recreate the topic.
             KafkaServerError::TopicGone => ReceiveError::MessagesLost(sentence),
@@ -305,12 +300,12 @@ impl KafkaPuller {
     }
 
     /// Commits all messages handed over, and retries until the deadline.
-    fn commit_done(&mut self, places: &[OffsetCommit], deadline: &CallDeadline) -> Result<(), ReceiveError> {
+    fn commit_done(&mut self, offsets: &[OffsetCommit], deadline: &CallDeadline) -> Result<(), ReceiveError> {
         loop {
-            let told = match self.commit(places, deadline)? {
+            let outcome = match self.commit(offsets, deadline)? {
                 OffsetCommitOutcome::Done => return Ok(()),
                 OffsetCommitOutcome::Retry(error) if deadline.is_expired() => {
-                    let fate = match self.group().in_doubt() {
+                    let fate = match self.group().state().in_doubt() {
                         0 => "what was handed over is not acknowledged: it comes again".to_owned(),
                         in_doubt => {
                             format!("{}; what was handed over behind them comes again", in_doubt_text(in_doubt))
@@ -323,11 +318,11 @@ impl KafkaPuller {
                     continue;
                 }
                 OffsetCommitOutcome::Excluded => {
-                    let fate = match self.group().in_doubt() {
+                    let fate = match self.group().state().in_doubt() {
                         0 => "what it did not acknowledge comes again".to_owned(),
                         in_doubt => in_doubt_text(in_doubt),
                     };
-                    self.group().drop_all();
+                    self.group().state().drop_all();
                     format!(
                         ": this puller was silent for more than {} ms; {fate}: pull on, and look for what is marked, \
                          or ask for a longer silence",
@@ -335,7 +330,7 @@ impl KafkaPuller {
                     )
                 }
             };
-            return Err(ReceiveError::NotAcknowledged(format!("{}{told}", self.cluster.server().name())));
+            return Err(ReceiveError::NotAcknowledged(format!("{}{outcome}", self.cluster.server.name())));
         }
     }
 }
@@ -348,7 +343,7 @@ fn create_member(
     group: GroupMember,
 ) -> Result<(Committer, Arc<BaseConsumer<GroupMember>>), ConnectError> {
     let silence = silence_ms.to_string();
-    let mut settings = cluster.server().config(&SETTINGS);
+    let mut settings = cluster.server.config(&SETTINGS);
     settings.set("group.id", topic);
     settings.set("session.timeout.ms", silence.as_str());
     settings.set("max.poll.interval.ms", silence.as_str());
@@ -357,13 +352,13 @@ fn create_member(
     let consumer = Arc::new(created.map_err(|e| cluster.error(&(&e).into()))?);
     let member = consumer.clone();
     let committer =
-        Committer::start(move |places| member.commit(&member.context().offset_list(places), CommitMode::Sync));
+        Committer::start(move |offsets| member.commit(&member.context().offset_list(offsets), CommitMode::Sync));
     Ok((committer.map_err(|e| ConnectError::Other(e.into()))?, consumer))
 }
 
 /// Returns the sentence about messages whose acknowledgement was sent and not answered.
 fn in_doubt_text(messages: u64) -> String {
-    format!("nobody knows of up to {messages} messages: they are done with, or come again, marked")
+    format!("up to {messages} messages are in doubt: they are acknowledged, or come again, marked")
 }
 
 impl Puller for KafkaPuller {
@@ -373,26 +368,24 @@ impl Puller for KafkaPuller {
         if let Some(error) = self.error.take() {
             return Err(self.failure(&error));
         }
-        if self.group().is_recreated() {
+        if self.group().state().is_recreated {
             return Err(self.rejoin());
         }
-        if self.group().take_truncated() {
+        if std::mem::take(&mut self.group().state().is_truncated) {
             return Err(ReceiveError::MessagesLost(format!(
-                "{}: part of this queue is gone: its topic was cut short, or removed and made anew; pull on for what \
-                 is new, and push again what is missed",
-                self.cluster.server().name()
+                "{}: part of this queue is gone: its topic was truncated, or recreated; pull on for new messages, \
+                 and push the lost ones again",
+                self.cluster.server.name()
             )));
         }
         if self.delivery == DeliveryGuarantee::AtMostOnce {
-            match self.group().take_unknown() {
-                0 => {}
-                unknown => {
-                    return Err(ReceiveError::MessagesLost(format!(
-                        "{}: nobody knows of up to {unknown} messages that were about to come when this puller lost \
-                         them: another one gets them, or they are gone; pull on, and push again what is missed",
-                        self.cluster.server().name()
-                    )));
-                }
+            let unknown = std::mem::take(&mut self.group().state().unknown);
+            if unknown > 0 {
+                return Err(ReceiveError::MessagesLost(format!(
+                    "{}: up to {unknown} messages are in doubt, which this puller lost before they were handed over: \
+                     another one gets them, or they are gone; pull on, and push the lost ones again",
+                    self.cluster.server.name()
+                )));
             }
         }
         self.is_blocked = !self.is_ready(limit)?;
@@ -400,7 +393,8 @@ impl Puller for KafkaPuller {
             return Ok(0);
         }
         let mut handed_over = 0;
-        for record in self.group().hand_over(limit) {
+        let records = self.group().state().hand_over(limit);
+        for record in records {
             if let Some(message) = wire::decode_pulled(&record.value, self.foreign) {
                 handed_over += 1;
                 handler(PulledMessage::without_tag(message, record.redelivered));
@@ -416,18 +410,20 @@ impl Puller for KafkaPuller {
         if self.delivery == DeliveryGuarantee::AtMostOnce {
             return Ok(());
         }
-        if self.group().is_recreated() {
+        if self.group().state().is_recreated {
             return Err(self.rejoin());
         }
         let deadline = self.commit_deadline();
         self.await_overdue(deadline.remaining());
-        let places = self.group().offsets_done();
-        if !places.is_empty() {
-            self.commit_done(&places, &deadline)?;
+        let offsets = self.group().state().offsets_done();
+        if !offsets.is_empty() {
+            self.commit_done(&offsets, &deadline)?;
             self.delete_done(DELETE_AFTER);
         }
-        let group = self.group();
-        let fate = match (group.take_revoked(), group.take_unknown()) {
+        let mut state = self.group().state();
+        let (revoked, unknown) = (std::mem::take(&mut state.revoked), std::mem::take(&mut state.unknown));
+        drop(state);
+        let fate = match (revoked, unknown) {
             (0, 0) => return Ok(()),
             (0, unknown) => in_doubt_text(unknown),
             (given_away, unknown) => {
@@ -440,7 +436,7 @@ impl Puller for KafkaPuller {
         };
         Err(ReceiveError::NotAcknowledged(format!(
             "{}: {fate}; acknowledge before the next pull",
-            self.cluster.server().name()
+            self.cluster.server.name()
         )))
     }
 
@@ -464,7 +460,7 @@ impl Puller for KafkaPuller {
     }
 
     fn outage(&self) -> Option<String> {
-        self.group().reasons.outage().map(|why| self.cluster.server().describe_error(&why))
+        self.group().reasons.outage().map(|why| self.cluster.server.describe_error(&why))
     }
 }
 
@@ -477,7 +473,7 @@ impl Drop for KafkaPuller {
         if can_ask && matches!(self.group().is_same_topic(&self.consumer, &self.commit_deadline()), Ok(true)) {
             self.delete_done(1);
         } else {
-            self.group().drop_all();
+            self.group().state().drop_all();
         }
         self.group().start_leaving();
     }

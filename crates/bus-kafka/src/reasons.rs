@@ -52,7 +52,6 @@ impl OutageReasons {
         self.state().is_outage
     }
 
-    /// Returns the reason of an outage, if there is one.
     pub fn outage(&self) -> Option<KafkaServerError> {
         let state = self.state();
         state.is_outage.then(|| state.last.clone().unwrap_or(KafkaServerError::Closed))
@@ -115,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_stands_for_silence_and_for_nothing_else() {
+    fn a_reported_reason_explains_timeouts_only() {
         let reasons = OutageReasons::default();
         let silence = KafkaError::MetadataFetch(RDKafkaErrorCode::OperationTimedOut);
         assert_eq!((reasons.explain(&silence), reasons.outage()), (KafkaServerError::Timeout, None));
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_a_server_is_obeyed_by_a_terminal() {
+    fn control_characters_of_a_server_are_replaced() {
         let reasons = OutageReasons::default();
         let login = KafkaError::Global(RDKafkaErrorCode::Authentication);
         reasons.note(&login, "a:1/2: SASL authentication error: \u{1b}[2Jno");
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn that_one_of_several_servers_refuses_is_no_refusal() {
+    fn a_refusal_by_one_of_several_servers_is_no_refusal() {
         let reasons = OutageReasons::default();
         let login = KafkaError::Global(RDKafkaErrorCode::Authentication);
         reasons.note(&login, "sasl_ssl://a:1/2: SASL authentication error: Authentication failed");
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_cannot_be_read_is_told_once_and_is_no_reason_for_silence() {
+    fn an_unreadable_message_is_reported_once_and_explains_no_timeout() {
         let reasons = OutageReasons::default();
         let damaged = KafkaError::Global(RDKafkaErrorCode::BadMessage);
         reasons.note(&damaged, "MessageSet at offset 7 (90 bytes) failed CRC32C check");
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_hangs_up_gives_no_other_reason() {
+    fn a_closed_connection_is_the_default_reason() {
         let reasons = OutageReasons::default();
         reasons.note(&KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
         assert_eq!(reasons.outage(), Some(KafkaServerError::Closed));

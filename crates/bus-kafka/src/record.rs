@@ -3,25 +3,19 @@
 /// A fetched message, borrowed from the client library.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FetchedRecord<'a> {
-    /// Partition of the message.
     pub partition: i32,
-    /// Offset in the partition.
     pub offset: i64,
     /// Timestamp, if known; UTC, in milliseconds.
     pub made_ms: Option<i64>,
-    /// Encoded message.
     pub value: &'a [u8],
 }
 
 /// A message that is kept until it is handed over.
 pub(crate) struct BufferedRecord {
-    /// Partition of the message.
     pub partition: i32,
-    /// Offset in the partition.
     pub offset: i64,
     /// Timestamp, if known; UTC, in milliseconds.
     pub made_ms: Option<i64>,
-    /// Encoded message.
     pub value: Vec<u8>,
     /// Another puller may have had the message.
     pub redelivered: bool,

@@ -13,7 +13,6 @@ use crate::reasons::OutageReasons;
 /// Reports of one round of messages, which are numbered from 0.
 #[derive(Default)]
 pub(crate) struct DeliveryReports {
-    /// Reasons for an outage, if there is one.
     pub reasons: OutageReasons,
     round: Mutex<SendRound>,
     complete: Condvar,
@@ -119,7 +118,7 @@ mod tests {
     const SILENCE: KafkaError = KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut);
 
     #[test]
-    fn each_message_has_a_result_of_its_own() {
+    fn each_message_has_its_own_result() {
         let reports = DeliveryReports::default();
         reports.begin();
         for (number, result) in [(3, Ok(())), (0, Ok(())), (1, Err(TOO_LARGE))] {

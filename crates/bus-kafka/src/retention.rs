@@ -10,7 +10,6 @@ const UNLIMITED: i64 = -1;
 /// Smallest segment in bytes, because servers refuse less. Old messages are deleted by the segment.
 const MIN_SEGMENT_BYTES: i64 = 1 << 20;
 
-/// Largest segment in bytes.
 const MAX_SEGMENT_BYTES: i64 = 1 << 30;
 
 /// Approximate number of segments of a topic's capacity.
@@ -19,7 +18,6 @@ const SEGMENTS: i64 = 4;
 /// Shortest interval between new segments, in milliseconds.
 const MIN_SEGMENT_MS: i64 = 1_000;
 
-/// Retention settings of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TopicRetention {
     /// Max size in bytes; -1 if unlimited.
@@ -31,7 +29,6 @@ pub(crate) struct TopicRetention {
 }
 
 impl TopicRetention {
-    /// Unlimited retention.
     pub const ALL: Self = Self { bytes: UNLIMITED, age_ms: UNLIMITED, is_compacted: false };
 
     /// Unlimited retention of a topic created by a subscriber, until the first publisher decides.
@@ -100,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_topic_is_made_with_is_what_is_read_of_it() {
+    fn topic_settings_round_trip() {
         let usual = TopicConfig::new(Policy::Overwrite);
         type Settings = &'static [(&'static str, &'static str)];
         let cases: [(TopicConfig, &str, Settings); 5] = [
@@ -133,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_of_others_is_read_as_it_is() {
+    fn foreign_topic_settings_are_read() {
         let read = |cleanup, bytes, age_ms| {
             TopicRetention::read(move |name| match name {
                 "cleanup.policy" => cleanup,

@@ -8,20 +8,20 @@ use std::time::Duration;
 use rdkafka::ClientConfig;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::BaseConsumer;
 use tickpath_bus_api::url::{ClientTlsFiles, SILENCE_OPTION, ServerAddress, Url};
 use tickpath_bus_api::{ConnectError, TopicNames};
 
 use crate::brokers;
 use crate::deadline::TIMEOUT;
-use crate::error::KafkaServerError;
+use crate::error::{KafkaServerError, ServerResult};
+use crate::reasons::OutageReasons;
 
-/// Kafka's default port.
 pub(crate) const PORT: u16 = 9092;
 
-/// Form of a URL, for errors.
 const FORM: &str = "use kafka://HOST:PORT[,HOST:PORT], with USER:PASSWORD@ in front of the hosts for a login, and \
-                    behind them ?tls, ca=FILE, cert=FILE, key=FILE, sasl=MECHANISM, replicas=N and silence=SECONDS, with '&' in \
-                    between";
+                    behind them ?tls, ca=FILE, cert=FILE, key=FILE, sasl=MECHANISM, replicas=N and silence=SECONDS, \
+                    with '&' in between";
 
 const OPTIONS: [&str; 7] = ["tls", "ca", "cert", "key", "sasl", "replicas", SILENCE_OPTION];
 
@@ -39,7 +39,6 @@ const MAX_ANSWER_BYTES: &str = "100000000";
 /// for overdue requests once a second.
 const TIMEOUT_SLACK: Duration = Duration::from_millis(1_500);
 
-/// Shortest request timeout.
 const MIN_REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Settings of every client: no output, no metrics pushed to the server, no topic created by a lookup, and a timeout
@@ -69,16 +68,13 @@ pub(crate) struct KafkaEndpoint {
     silence: Duration,
     /// Number of replicas of a new topic; the cluster's default if none.
     pub replicas: Option<i32>,
-    /// Names of topics on the server.
     pub names: TopicNames,
 }
 
-/// Credentials of a login.
 #[derive(Clone)]
 struct KafkaLogin {
     user: String,
     password: String,
-    /// Kafka's name of the mechanism.
     mechanism: &'static str,
 }
 
@@ -100,7 +96,6 @@ impl KafkaEndpoint {
         Ok(Self { addresses: url.servers, tls, login, silence, replicas, names: url.topic_names })
     }
 
-    /// Returns the display name.
     pub fn name(&self) -> String {
         format!("kafka://{}", self.hosts())
     }
@@ -129,9 +124,13 @@ impl KafkaEndpoint {
         config
     }
 
-    /// Returns the error of a failed connect.
     pub fn error(&self, error: &KafkaServerError) -> ConnectError {
         ConnectError::Server { server: self.name(), what: error.to_string() }
+    }
+
+    /// Creates a consumer that notes the reasons of an outage, with the common settings and `settings`.
+    pub fn consumer(&self, settings: &[(&str, &str)]) -> ServerResult<BaseConsumer<OutageReasons>> {
+        self.config(settings).create_with_context(OutageReasons::default()).map_err(|e| KafkaServerError::from(&e))
     }
 
     /// Returns the sentence of an error on an open connection.
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn encryption_and_logins_are_musts() {
+    fn encryption_and_logins_are_mandatory_once_requested() {
         let cases: [(&str, &[(&str, &str)]); 6] = [
             ("kafka://a", &[("security.protocol", "plaintext")]),
             (

@@ -41,10 +41,8 @@ const SETTINGS: [(&str, &str); 11] = [
     ("enable.partition.eof", "false"),
 ];
 
-/// The only partition of a topic.
 const PARTITION: i32 = 0;
 
-/// A subscription with its own connections.
 pub(crate) struct KafkaSubscriber {
     cluster: Arc<Cluster>,
     /// Name on the server.
@@ -67,7 +65,6 @@ pub(crate) struct KafkaSubscriber {
 struct ReceiveFault {
     /// The offset is void, and another one must be found.
     lost: Option<VoidOffset>,
-    /// An error that is not reported yet.
     error: Option<KafkaServerError>,
 }
 
@@ -82,7 +79,6 @@ enum VoidOffset {
 
 struct PendingRecord {
     offset: i64,
-    /// Timestamp in milliseconds, if the record has one.
     made_ms: Option<i64>,
     value: Vec<u8>,
     /// Key and headers from another program, in JSON.
@@ -92,15 +88,11 @@ struct PendingRecord {
 impl KafkaSubscriber {
     /// Finds the first offset over the connection that is then read from. The topic must exist.
     pub fn open(cluster: Arc<Cluster>, topic: &str, start: StartPosition, wait: Wait) -> Result<Self, ConnectError> {
-        let consumer: BaseConsumer<OutageReasons> = cluster
-            .server()
-            .config(&SETTINGS)
-            .create_with_context(OutageReasons::default())
-            .map_err(|e| cluster.error(&(&e).into()))?;
+        let consumer = cluster.server.consumer(&SETTINGS).map_err(|e| cluster.error(&e))?;
         let refused = |e: KafkaError| connect_error(&cluster, &consumer, &e);
         let now_ms = now_ms();
         let (low, high) = cluster.watermarks(consumer.client(), topic, PARTITION).map_err(refused)?;
-        let (place, (from, gap)) = match start {
+        let (position, (from, gap)) = match start {
             StartPosition::Now => (KafkaPosition::at(high, now_ms), (high, None)),
             StartPosition::Oldest => (KafkaPosition::at(low, now_ms), (low, None)),
             StartPosition::Sequence(number) => {
@@ -108,21 +100,21 @@ impl KafkaSubscriber {
                 (KafkaPosition::at(number as i64, now_ms), found)
             }
             StartPosition::After(token) => {
-                let mut place = KafkaPosition::from_token(&token)?;
-                let found = match place.verification_offset(low, high) {
+                let mut position = KafkaPosition::from_token(&token)?;
+                let found = match position.verification_offset(low, high) {
                     Some(from) => (from, None),
                     None => {
-                        let newer = newer_offsets(&cluster, &consumer, topic, &place, high).map_err(refused)?;
-                        position::resume_offset(place.next, low, newer, high)
+                        let newer = newer_offsets(&cluster, &consumer, topic, &position, high).map_err(refused)?;
+                        position::resume_offset(position.next, low, newer, high)
                     }
                 };
-                (place, found)
+                (position, found)
             }
         };
         assign_from(&consumer, topic, from).map_err(refused)?;
-        let ahead = gap.map(|gap| UnreportedGap { gap, next: from });
+        let unreported_gap = gap.map(|gap| UnreportedGap { gap, next: from });
         let topic = topic.to_owned();
-        let (consumer, trouble) = (Arc::new(consumer), ReceiveFault::default());
+        let (consumer, fault) = (Arc::new(consumer), ReceiveFault::default());
         Ok(Self {
             cluster,
             topic,
@@ -130,9 +122,9 @@ impl KafkaSubscriber {
             outage_probe: None,
             outages: Arc::default(),
             wait,
-            position: place,
-            fault: trouble,
-            unreported_gap: ahead,
+            position,
+            fault,
+            unreported_gap,
             pending_record: None,
         })
     }
@@ -140,7 +132,7 @@ impl KafkaSubscriber {
     /// Starts a lookout for the end of an outage, which the client library does not report.
     fn start_outage_probe(&mut self) {
         match &self.outage_probe {
-            Some(lookout) if lookout.is_finished() => self.outage_probe = None,
+            Some(probe) if probe.is_finished() => self.outage_probe = None,
             Some(_) => {}
             None if self.consumer.context().is_outage() => {
                 let (cluster, consumer, topic) = (&self.cluster, &self.consumer, &self.topic);
@@ -154,7 +146,7 @@ impl KafkaSubscriber {
     /// Searches for the offset to resume at; if the server does not answer, the next call retries.
     fn search_offset(&mut self, lost: VoidOffset) {
         match self.find_resume_offset(lost) {
-            Ok(ahead) => (self.fault.lost, self.unreported_gap) = (None, ahead),
+            Ok(unreported_gap) => (self.fault.lost, self.unreported_gap) = (None, unreported_gap),
             Err(error) => self.fault.error = KafkaServerError::permanent(&error),
         }
     }
@@ -180,12 +172,12 @@ impl Subscriber for KafkaSubscriber {
             handler(event);
         };
         for _ in 0..limit {
-            if let Some(ahead) = self.unreported_gap.take() {
-                self.position.report_gap(ahead, &mut hand_over);
+            if let Some(unreported_gap) = self.unreported_gap.take() {
+                self.position.report_gap(unreported_gap, &mut hand_over);
             } else if let Some(held) = self.pending_record.take() {
-                let PendingRecord { offset, made_ms, value, details: beside } = &held;
+                let PendingRecord { offset, made_ms, value, details } = &held;
                 let mut with = |event: SubscriptionEvent<'_>| {
-                    details::deliver_with_details(event, || beside.clone(), &mut hand_over)
+                    details::deliver_with_details(event, || details.clone(), &mut hand_over)
                 };
                 match self.position.process_record(*offset, *made_ms, value, &mut with) {
                     RecordOutcome::HandedOver => {}
@@ -224,7 +216,7 @@ impl Subscriber for KafkaSubscriber {
             }
         }
         match self.fault.error.take_if(|_| handed_over == 0) {
-            Some(error) => Err(ReceiveError::Other(self.cluster.server().describe_error(&error).into())),
+            Some(error) => Err(ReceiveError::Other(self.cluster.server.describe_error(&error).into())),
             None => Ok(handed_over),
         }
     }
@@ -271,7 +263,7 @@ impl Subscriber for KafkaSubscriber {
     }
 
     fn outage(&self) -> Option<String> {
-        self.consumer.context().outage().map(|why| self.cluster.server().describe_error(&why))
+        self.consumer.context().outage().map(|why| self.cluster.server.describe_error(&why))
     }
 }
 
@@ -292,8 +284,8 @@ impl ReceiveFault {
 impl PendingRecord {
     fn of(message: &BorrowedMessage<'_>) -> Self {
         let value = message.payload().unwrap_or_default().to_vec();
-        let beside = wire::decode(&value).is_none().then(|| record_details(message)).flatten();
-        Self { offset: message.offset(), made_ms: message.timestamp().to_millis(), value, details: beside }
+        let details = wire::decode(&value).is_none().then(|| record_details(message)).flatten();
+        Self { offset: message.offset(), made_ms: message.timestamp().to_millis(), value, details }
     }
 }
 
@@ -321,10 +313,10 @@ fn newer_offsets(
     cluster: &Cluster,
     consumer: &BaseConsumer<OutageReasons>,
     topic: &str,
-    place: &KafkaPosition,
+    position: &KafkaPosition,
     high: i64,
 ) -> KafkaResult<NewerOffsets> {
-    let (seen_ms, now_ms) = (place.newest_ms, now_ms());
+    let (seen_ms, now_ms) = (position.newest_ms, now_ms());
     let than_seen = first_after(cluster, consumer, topic, seen_ms)?.unwrap_or(high);
     let than_believed =
         if seen_ms <= now_ms { than_seen } else { first_after(cluster, consumer, topic, now_ms)?.unwrap_or(high) };
@@ -350,12 +342,11 @@ fn first_after(
 }
 
 fn assign_from(consumer: &BaseConsumer<OutageReasons>, topic: &str, next: i64) -> KafkaResult<()> {
-    let mut places = TopicPartitionList::new();
-    places.add_partition_offset(topic, PARTITION, Offset::Offset(next))?;
-    consumer.assign(&places)
+    let mut assignment = TopicPartitionList::new();
+    assignment.add_partition_offset(topic, PARTITION, Offset::Offset(next))?;
+    consumer.assign(&assignment)
 }
 
-/// Returns the current UTC time in milliseconds.
 fn now_ms() -> i64 {
     (utc_ns() / 1_000_000) as i64
 }

@@ -11,7 +11,7 @@ pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
     if about.setting("kept") == Ok("disk") {
         found.push(Advice::safety(
             "NATS sync_interval",
-            "not told over the client port; 2 minutes unless the server's file says otherwise",
+            "not reported over the client port; 2 minutes unless the server's file says otherwise",
             "JetStream acknowledges before the disk has the message: a power cut loses up to that much (nats-server \
              issues 7545, 7549, 7567)",
             "sync_interval: always in the jetstream block, at the price of the disk's time a message, or three \
@@ -29,7 +29,8 @@ fn storage_advice(about: &ServerDescription) -> Option<Advice> {
         ("nothing", _) => Advice::safety(
             name,
             "nowhere",
-            "who is not subscribed misses them, a publish is not confirmed, and a queue has them only while somebody pulls",
+            "a client that is not subscribed misses them, a publish is not confirmed, and a queue has them only while \
+             a puller is connected",
             "nats://…?jetstream keeps and confirms them, at the price of a round trip",
         ),
         ("memory", _) => Advice::safety(
@@ -41,7 +42,7 @@ fn storage_advice(about: &ServerDescription) -> Option<Advice> {
         (_, "1") => Advice::safety(
             name,
             "on the disk of one server",
-            "nobody gets them while it is away, and they are gone with its disk",
+            "no client gets them while it is down, and they are gone with its disk",
             "nats://…?jetstream&durable&replicas=3 on three servers, at the price of a majority's answer",
         ),
         (_, replicas) => Advice::good(name, format!("on the disks of {replicas} servers")),

@@ -21,8 +21,8 @@ pub(crate) enum FeedReport {
 }
 
 impl From<FeedReport> for ReceiveError {
-    fn from(news: FeedReport) -> Self {
-        match news {
+    fn from(report: FeedReport) -> Self {
+        match report {
             FeedReport::PermanentError(sentence) => Self::Other(sentence.into()),
             FeedReport::MessagesLost(sentence) => Self::MessagesLost(sentence),
             FeedReport::NotAcknowledged(sentence) => Self::NotAcknowledged(sentence),
@@ -32,18 +32,13 @@ impl From<FeedReport> for ReceiveError {
 
 /// An arrival of a topic.
 pub(crate) enum TopicArrival {
-    /// A message, with its place in the topic where JetStream counts it.
-    Message {
-        /// JetStream's metadata of the message.
-        receipt: Option<Receipt>,
-        /// The message.
-        message: Message,
-    },
+    /// A message, with its position in the topic where JetStream counts it.
+    Message { receipt: Option<Receipt>, message: Message },
     /// Messages that will never come.
     Gap {
         /// Their number, if known.
         gap: Gap,
-        /// The place behind them, where it is known.
+        /// The position behind them, where it is known.
         position: Option<JetStreamPosition>,
     },
 }
@@ -59,20 +54,17 @@ pub(crate) struct ArrivalSender<T> {
 }
 
 impl<T> ArrivalSender<T> {
-    /// Makes the thread's side of this mailbox.
     pub fn new(mailbox: ArrivalMailbox<T>) -> Self {
         Self { mailbox, behind_loss: None, behind_final: None }
     }
 
-    /// Puts a message or gap.
     pub fn put(&mut self, arrival: T) {
         (self.behind_loss, self.behind_final) = (None, None);
         self.mailbox.push(Ok(arrival));
     }
 
-    /// Puts a report.
-    pub fn report(&mut self, news: FeedReport) {
-        self.put_report(Err(news));
+    pub fn report(&mut self, report: FeedReport) {
+        self.put_report(Err(report));
     }
 
     /// Reports a loss, unless an unread loss lies behind all messages and covers this one, too.
@@ -102,11 +94,11 @@ impl<T> ArrivalSender<T> {
         behind.is_some_and(|behind| self.mailbox.len() > behind)
     }
 
-    fn put_report(&mut self, news: Result<T, FeedReport>) {
+    fn put_report(&mut self, report: Result<T, FeedReport>) {
         for behind in [&mut self.behind_loss, &mut self.behind_final].into_iter().flatten() {
             *behind += 1;
         }
-        self.mailbox.push(news);
+        self.mailbox.push(report);
     }
 }
 
@@ -120,12 +112,10 @@ pub(crate) struct ArrivalReceiver<T> {
 }
 
 impl<T> ArrivalReceiver<T> {
-    /// Makes the caller's side of this mailbox.
     pub fn new(mailbox: ArrivalMailbox<T>) -> Self {
         Self { mailbox, returned: None, pending_report: None }
     }
 
-    /// Returns the number of unread items.
     #[inline]
     pub fn unread(&self) -> usize {
         self.mailbox.len() + usize::from(self.returned.is_some())
@@ -149,8 +139,8 @@ impl<T> ArrivalReceiver<T> {
                         count += handed_over;
                         self.returned = back;
                     }
-                    Some(Err(news)) => {
-                        self.pending_report = Some(news);
+                    Some(Err(report)) => {
+                        self.pending_report = Some(report);
                         break;
                     }
                     None => break,
@@ -163,7 +153,7 @@ impl<T> ArrivalReceiver<T> {
         if has_some {
             return Ok(0);
         }
-        self.pending_report.take().map_or(Ok(0), |news| Err(news.into()))
+        self.pending_report.take().map_or(Ok(0), |report| Err(report.into()))
     }
 
     /// Sleeps until an item is there, or until the timeout.
@@ -178,14 +168,13 @@ impl<T> ArrivalReceiver<T> {
 mod tests {
     use super::*;
 
-    /// Returns all items, in order.
     fn read(mailbox: &ArrivalMailbox<&'static str>) -> Vec<String> {
         let next = || mailbox.pop();
-        std::iter::from_fn(next).map(|mail| mail.map_or_else(|news| format!("{news:?}"), str::to_owned)).collect()
+        std::iter::from_fn(next).map(|mail| mail.map_or_else(|report| format!("{report:?}"), str::to_owned)).collect()
     }
 
     #[test]
-    fn a_loss_and_a_final_word_lie_there_once_and_in_order() {
+    fn a_loss_and_a_permanent_error_are_queued_once_and_in_order() {
         let mailbox = Mailbox::new();
         let mut arrived = ArrivalSender::new(mailbox.clone());
         for sentence in ["a", "b", "c"] {
@@ -201,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_behind_an_unread_final_word_is_told() {
+    fn a_loss_behind_an_unread_permanent_error_is_reported() {
         let mailbox = Mailbox::new();
         let mut arrived = ArrivalSender::new(mailbox.clone());
         arrived.report_loss(Ok("gap"));

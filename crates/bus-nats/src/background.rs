@@ -16,10 +16,9 @@ use tokio::time::sleep;
 
 use crate::blocking_connection::LocalRuntime;
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::server::NatsEndpoint;
 
-/// The pause before a reconnect.
 const PAUSE: Backoff = Backoff::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// The number of checks per silence. Checks are counted, not timed, because a process that was paused did not receive
@@ -29,13 +28,13 @@ const CHECKS_PER_SILENCE: u32 = 8;
 /// The work of a background thread.
 pub(crate) trait BackgroundFeed: Send + 'static {
     /// Subscribes, on each new connection; returns when the server has confirmed it.
-    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError>;
+    async fn attach(&mut self, connected: &NatsConnection) -> ServerResult;
 
     /// Puts messages into the caller's mailbox until the connection is lost.
-    async fn run(&mut self, connected: &NatsConnection) -> Result<Infallible, NatsServerError>;
+    async fn run(&mut self, connected: &NatsConnection) -> ServerResult<Infallible>;
 
     /// Gives back the messages that were not handed over.
-    async fn detach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError>;
+    async fn detach(&mut self, connected: &NatsConnection) -> ServerResult;
 
     /// Reports to the caller an error that does not pass by itself.
     fn report_error(&mut self, sentence: String);
@@ -51,11 +50,11 @@ pub(crate) struct ReceiverThread {
 
 impl ReceiverThread {
     /// Starts the thread; returns when the feed is attached for the first time.
-    pub fn start<F: BackgroundFeed>(server: Arc<NatsEndpoint>, feed: F) -> Result<Self, NatsServerError> {
+    pub fn start<F: BackgroundFeed>(server: Arc<NatsEndpoint>, feed: F) -> ServerResult<Self> {
         let (stop, stopped) = oneshot::channel();
         let (opened, outcome) = sync_channel(1);
         let (reconnects, outage) = (Arc::new(AtomicU64::new(0)), Outage::default());
-        let life = ReceiverThreadState {
+        let state = ReceiverThreadState {
             server,
             feed,
             opened: Some(opened),
@@ -64,14 +63,13 @@ impl ReceiverThread {
             outage: outage.clone(),
             skipped_servers: 0,
         };
-        let thread = Builder::new().name("nats".to_owned()).spawn(move || life.run_connections(stopped));
+        let thread = Builder::new().name("nats".to_owned()).spawn(move || state.run_connections(stopped));
         let thread = Some(thread.map_err(NatsServerError::NoThread)?);
         let background = Self { stop: Some(stop), thread, reconnects, outage };
         outcome.recv().unwrap_or(Err(NatsServerError::Closed))?;
         Ok(background)
     }
 
-    /// Returns the number of reconnects.
     pub fn reconnects(&self) -> u64 {
         self.reconnects.load(Ordering::Relaxed)
     }
@@ -92,13 +90,11 @@ impl Drop for ReceiverThread {
     }
 }
 
-/// The state of the thread.
 struct ReceiverThreadState<F> {
     server: Arc<NatsEndpoint>,
     feed: F,
     /// The channel to the caller that waits for the first connection, until it is there.
-    opened: Option<SyncSender<Result<(), NatsServerError>>>,
-    /// The pause before the next connection.
+    opened: Option<SyncSender<ServerResult>>,
     pause: Backoff,
     reconnects: Arc<AtomicU64>,
     outage: Outage,
@@ -106,13 +102,10 @@ struct ReceiverThreadState<F> {
     skipped_servers: usize,
 }
 
-/// The end of a connection.
 enum NatsConnectionEnd {
-    /// The handle was dropped.
     Stopped,
     /// The connection was never usable.
     Failed(NatsServerError),
-    /// The connection was lost.
     Lost(NatsServerError),
 }
 
@@ -139,7 +132,7 @@ impl<F: BackgroundFeed> ReceiverThreadState<F> {
                 let _ = opened.send(Err(error));
                 return;
             }
-            let sentence = format!("{} {error}", self.server.name());
+            let sentence = format!("{} {error}", self.server.name);
             if !error.is_transient() {
                 self.feed.report_error(sentence.clone());
             }
@@ -194,7 +187,7 @@ impl<F: BackgroundFeed> ReceiverThreadState<F> {
             None => _ = reconnects.fetch_add(1, Ordering::Relaxed),
         }
         outage.end();
-        match run_unless_stopped(stop, run_until_lost(feed, &connected, server.silence())).await {
+        match run_unless_stopped(stop, run_until_lost(feed, &connected, server.silence)).await {
             Some(e) => NatsConnectionEnd::Lost(e),
             None => {
                 // A message that cannot be given back now is redelivered later.
@@ -226,11 +219,11 @@ async fn run_until_lost<F: BackgroundFeed>(
 
 /// Returns when the server has sent nothing for `silence`; the library pings it twice in that time.
 async fn until_silent(connected: &NatsConnection, silence: Duration) -> NatsServerError {
-    let heard = || connected.client.statistics().in_bytes.load(Ordering::Relaxed);
-    let (mut before, mut quiet) = (heard(), 0);
+    let received = || connected.client.statistics().in_bytes.load(Ordering::Relaxed);
+    let (mut before, mut quiet) = (received(), 0);
     while quiet < CHECKS_PER_SILENCE {
         sleep(silence / CHECKS_PER_SILENCE).await;
-        let now = heard();
+        let now = received();
         quiet = if now == before { quiet + 1 } else { 0 };
         before = now;
     }

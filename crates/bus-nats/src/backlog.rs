@@ -32,7 +32,6 @@ impl Backlog {
         has_room
     }
 
-    /// Subtracts a message that was taken out.
     pub fn release(&self, message: &Message) {
         self.bytes.fetch_sub(bytes(message), Ordering::Relaxed);
     }
@@ -61,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_unread_is_bounded_in_bytes_and_messages() {
+    fn the_backlog_is_bounded_in_bytes_and_messages() {
         for payload in [0, 100, 1 << 20, MAX_UNREAD_BYTES] {
             let (backlog, message) = (Backlog::default(), message(payload));
             let admitted = (0..1 << 20).take_while(|_| backlog.admit(&message)).count();

@@ -6,7 +6,7 @@ use tickpath_clock::{Clock, HostClock};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::connection::{EVENT_INTERVAL, NatsConnection};
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::server::NatsEndpoint;
 
 /// A runtime that runs on the thread of a waiting caller. Tasks that are left when it is dropped end.
@@ -16,21 +16,20 @@ pub(crate) struct LocalRuntime {
 
 impl LocalRuntime {
     /// Starts the runtime of a publisher, a pusher or a single request.
-    pub fn start() -> Result<Self, NatsServerError> {
+    pub fn start() -> ServerResult<Self> {
         Self::of(&mut Builder::new_current_thread())
     }
 
     /// Starts the runtime of a subscriber or puller, which must not read ahead too far.
-    pub fn of_receiver() -> Result<Self, NatsServerError> {
+    pub fn of_receiver() -> ServerResult<Self> {
         Self::of(Builder::new_current_thread().event_interval(EVENT_INTERVAL))
     }
 
-    fn of(builder: &mut Builder) -> Result<Self, NatsServerError> {
+    fn of(builder: &mut Builder) -> ServerResult<Self> {
         let runtime = builder.enable_all().build().map_err(NatsServerError::NoThread)?;
         Ok(Self { runtime: Some(runtime) })
     }
 
-    /// Runs until `work` is done.
     pub fn run<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.as_ref().expect("it is there until it is dropped").block_on(work)
     }
@@ -48,47 +47,32 @@ impl Drop for LocalRuntime {
 /// The idle time, in nanoseconds, up to which a connection is not polled twice before it is used.
 const FRESH_NS: i64 = 1_000_000;
 
-/// A connection and its runtime.
 pub(crate) struct BlockingConnection {
-    connected: NatsConnection,
+    pub connected: NatsConnection,
     engine: LocalRuntime,
     clock: HostClock,
     /// The index of the server that was tried first.
-    first_server: usize,
+    pub first_server: usize,
     /// The end of the last call, in ticks.
     last_used: Cell<u64>,
 }
 
 impl BlockingConnection {
-    /// Connects and logs in.
-    pub fn open(server: &NatsEndpoint) -> Result<Self, NatsServerError> {
-        let (clock, first) = (server.clock(), server.first());
+    pub fn open(server: &NatsEndpoint) -> ServerResult<Self> {
+        let (clock, first) = (server.clock, server.first());
         let engine = LocalRuntime::start()?;
         let connected = engine.run(NatsConnection::open(server))?;
         Ok(Self { connected, engine, clock, first_server: first, last_used: Cell::new(clock.ticks()) })
     }
 
-    /// Returns the index of the server that was tried first when the connection was opened.
-    pub fn first_server(&self) -> usize {
-        self.first_server
-    }
-
     /// Runs `ask`, and repeats it for a while as long as a cluster has no leader.
-    pub fn run_until_leader<T>(
-        &self,
-        ask: impl AsyncFn(&NatsConnection) -> Result<T, NatsServerError>,
-    ) -> Result<T, NatsServerError> {
+    pub fn run_until_leader<T>(&self, ask: impl AsyncFn(&NatsConnection) -> ServerResult<T>) -> ServerResult<T> {
         self.run(self.connected.retry_until_leader(async || ask(&self.connected).await))
-    }
-
-    /// Returns the connection.
-    pub fn connected(&self) -> &NatsConnection {
-        &self.connected
     }
 
     /// Runs `work` in bounded time. Processes first what the server has sent since the last call, and starts no work if
     /// the server has closed the connection.
-    pub fn run<T>(&self, work: impl Future<Output = Result<T, NatsServerError>>) -> Result<T, NatsServerError> {
+    pub fn run<T>(&self, work: impl Future<Output = ServerResult<T>>) -> ServerResult<T> {
         let is_fresh = self.clock.ns_between(self.last_used.get(), self.clock.ticks()) < FRESH_NS;
         let done = self.engine.run(async {
             self.connected.process_incoming(is_fresh).await?;

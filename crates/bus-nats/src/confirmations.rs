@@ -5,7 +5,7 @@ use async_nats::{StatusCode, Subject, Subscriber};
 use futures_util::StreamExt;
 
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 
 /// The subscription that receives the answers.
 pub(crate) struct Confirmations {
@@ -16,8 +16,7 @@ pub(crate) struct Confirmations {
 }
 
 impl Confirmations {
-    /// Subscribes.
-    pub async fn open(connected: &NatsConnection) -> Result<Self, NatsServerError> {
+    pub async fn open(connected: &NatsConnection) -> ServerResult<Self> {
         let address = connected.client.new_inbox();
         let subscription = connected.client.subscribe(format!("{address}.*")).await.map_err(NatsServerError::closed)?;
         Ok(Self { address, subscription, request_count: 0 })
@@ -31,7 +30,7 @@ impl Confirmations {
         replies: &[Subject],
         kind: AckKind,
         confirmed: &mut usize,
-    ) -> Result<(), NatsServerError> {
+    ) -> ServerResult {
         self.request_count += 1;
         let address = Subject::from(format!("{}.{}", self.address, self.request_count));
         for reply in replies {

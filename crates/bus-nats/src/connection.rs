@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
-use crate::error::{NatsServerError, printable_server_text};
+use crate::error::{NatsServerError, ServerResult, printable_server_text};
 use crate::server::NatsEndpoint;
 
 /// Max time for a server to accept a connection, and to answer a request.
@@ -39,11 +39,8 @@ const SUBSCRIPTION_CAPACITY: usize = 1 << 21;
 /// The number of task turns of the library before the feed's turn; the default of 61 would let half a gibibyte pile up.
 pub(crate) const EVENT_INTERVAL: u32 = 4;
 
-/// A connection that is logged in.
 pub(crate) struct NatsConnection {
-    /// The client for core NATS.
     pub client: Client,
-    /// The context for JetStream.
     pub context: jetstream::Context,
     /// Max time for a cluster to elect a leader.
     election_timeout: Duration,
@@ -58,8 +55,8 @@ enum UnusableReason {
 }
 
 impl From<UnusableReason> for NatsServerError {
-    fn from(trouble: UnusableReason) -> Self {
-        match trouble {
+    fn from(reason: UnusableReason) -> Self {
+        match reason {
             UnusableReason::Lost => Self::Closed,
             UnusableReason::Refused(what) => Self::Refused(what),
         }
@@ -68,9 +65,9 @@ impl From<UnusableReason> for NatsServerError {
 
 impl NatsConnection {
     /// Connects and logs in, to the first server that answers.
-    pub async fn open(server: &NatsEndpoint) -> Result<Self, NatsServerError> {
+    pub async fn open(server: &NatsEndpoint) -> ServerResult<Self> {
         resolve(server).await?;
-        let (sender, trouble) = watch::channel(None);
+        let (sender, reason) = watch::channel(None);
         let is_open = Arc::new(AtomicBool::new(false));
         let opened = is_open.clone();
         // No pause between the servers of the first connect; after a loss the library never reconnects.
@@ -82,7 +79,7 @@ impl NatsConnection {
             .name("tickpath")
             .connection_timeout(TIMEOUT)
             .request_timeout(Some(TIMEOUT))
-            .ping_interval(server.silence() / 2)
+            .ping_interval(server.silence / 2)
             .subscription_capacity(SUBSCRIPTION_CAPACITY)
             .retain_servers_order()
             .ignore_discovered_servers()
@@ -96,37 +93,26 @@ impl NatsConnection {
         // No task of the library has run since it connected.
         is_open.store(true, Ordering::Relaxed);
         let client = connected.map_err(|e| NatsServerError::from_connect(&e, &server.error_context()))?;
-        let election = ELECTION_TIMEOUT / u32::try_from(server.count()).unwrap_or(1);
-        Ok(Self {
-            context: jetstream::new(client.clone()),
-            client,
-            election_timeout: election,
-            unusable_reason: trouble,
-        })
+        let election_timeout = ELECTION_TIMEOUT / u32::try_from(server.count()).unwrap_or(1);
+        Ok(Self { context: jetstream::new(client.clone()), client, election_timeout, unusable_reason: reason })
     }
 
     /// Runs `ask`, and repeats it for a while as long as the cluster has no leader.
-    pub async fn retry_until_leader<T>(
-        &self,
-        mut ask: impl AsyncFnMut() -> Result<T, NatsServerError>,
-    ) -> Result<T, NatsServerError> {
-        let mut election = pin!(sleep(self.election_timeout));
+    pub async fn retry_until_leader<T>(&self, mut ask: impl AsyncFnMut() -> ServerResult<T>) -> ServerResult<T> {
+        let mut election_timeout = pin!(sleep(self.election_timeout));
         loop {
             match ask().await {
                 Err(NatsServerError::NoLeader) => {}
                 answer => return answer,
             }
-            if let Either::Right(_) = select(pin!(sleep(LEADER_RETRY_PAUSE)), &mut election).await {
+            if let Either::Right(_) = select(pin!(sleep(LEADER_RETRY_PAUSE)), &mut election_timeout).await {
                 return Err(NatsServerError::NoLeader);
             }
         }
     }
 
     /// Runs `work` with the limit [`TIMEOUT`]; fails early if the connection is lost.
-    pub async fn with_timeout<T>(
-        &self,
-        work: impl Future<Output = Result<T, NatsServerError>>,
-    ) -> Result<T, NatsServerError> {
+    pub async fn with_timeout<T>(&self, work: impl Future<Output = ServerResult<T>>) -> ServerResult<T> {
         match select(pin!(timeout(TIMEOUT, work)), pin!(self.failure())).await {
             Either::Left((Ok(done), _)) => done,
             Either::Left((Err(_elapsed), _)) => Err(NatsServerError::Timeout),
@@ -136,7 +122,7 @@ impl NatsConnection {
 
     /// Processes what the server has sent since the last call; fails if the connection is unusable, because the server
     /// may have closed it. Work that fails after this check may have arrived.
-    pub async fn process_incoming(&self, is_fresh: bool) -> Result<(), NatsServerError> {
+    pub async fn process_incoming(&self, is_fresh: bool) -> ServerResult {
         // The first turn polls the socket, the second one lets the library's tasks read it. A connection used just now
         // needs the second turn hardly ever, and a close that is missed so costs one more attempt.
         yield_now().await;
@@ -145,7 +131,7 @@ impl NatsConnection {
         }
         let known = self.unusable_reason.borrow().clone();
         match known {
-            Some(trouble) => Err(trouble.into()),
+            Some(reason) => Err(reason.into()),
             None if matches!(self.client.connection_state(), State::Disconnected) => Err(NatsServerError::Closed),
             None => Ok(()),
         }
@@ -153,14 +139,14 @@ impl NatsConnection {
 
     /// Returns the reason once the connection is unusable.
     pub async fn failure(&self) -> NatsServerError {
-        let mut trouble = self.unusable_reason.clone();
-        let found = trouble.wait_for(Option::is_some).await.map(|found| (*found).clone());
+        let mut reason = self.unusable_reason.clone();
+        let found = reason.wait_for(Option::is_some).await.map(|found| (*found).clone());
         found.ok().flatten().map_or(NatsServerError::Closed, NatsServerError::from)
     }
 
     /// Returns when the server has processed all that was sent before: it answers in order, also that the subject has
     /// no responder.
-    pub async fn round_trip(&self) -> Result<(), NatsServerError> {
+    pub async fn round_trip(&self) -> ServerResult {
         match self.client.request(self.client.new_inbox(), "".into()).await {
             Ok(_) => Ok(()),
             Err(e) if e.kind() == RequestErrorKind::NoResponders => Ok(()),
@@ -171,7 +157,7 @@ impl NatsConnection {
 
 /// Resolves the servers' names before the library does, which gives names no time limit and no error of their own. One
 /// server that resolves is enough.
-async fn resolve(server: &NatsEndpoint) -> Result<(), NatsServerError> {
+async fn resolve(server: &NatsEndpoint) -> ServerResult {
     let mut failure = None;
     for address in server.addresses() {
         match timeout(TIMEOUT, lookup_host(address)).await {
@@ -185,7 +171,7 @@ async fn resolve(server: &NatsEndpoint) -> Result<(), NatsServerError> {
 
 /// Keeps the first event that makes the connection unusable. Messages that the library has discarded are such an event,
 /// because a new connection reports the loss.
-fn note_event(trouble: &watch::Sender<Option<UnusableReason>>, event: &Event) {
+fn note_event(sender: &watch::Sender<Option<UnusableReason>>, event: &Event) {
     let found = match event {
         Event::Disconnected | Event::Closed | Event::SlowConsumer(_) => UnusableReason::Lost,
         Event::ServerError(Complaint::Other(what)) if what.starts_with("Permissions Violation") => {
@@ -193,7 +179,7 @@ fn note_event(trouble: &watch::Sender<Option<UnusableReason>>, event: &Event) {
         }
         _ => return,
     };
-    trouble.send_if_modified(|known| {
+    sender.send_if_modified(|known| {
         let is_first = known.is_none();
         known.get_or_insert(found);
         is_first

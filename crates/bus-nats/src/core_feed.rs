@@ -10,13 +10,11 @@ use crate::arrivals::{ArrivalSender, FeedReport, TopicArrival};
 use crate::background::BackgroundFeed;
 use crate::backlog::Backlog;
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 
 /// A queue group: the pullers that share the messages of a subject.
 pub(crate) struct QueueGroup {
-    /// The group's name on the server.
     pub name: &'static str,
-    /// The queue's name.
     pub queue: String,
     /// The kind of messages from other programs; they are skipped if none.
     pub foreign: Option<u8>,
@@ -32,7 +30,6 @@ pub(crate) struct CoreFeed {
 }
 
 impl CoreFeed {
-    /// Makes a feed that is not subscribed yet.
     pub fn new(
         subject: String,
         group: Option<QueueGroup>,
@@ -47,8 +44,8 @@ impl CoreFeed {
         self.mailbox.report_loss(match &self.group {
             None => Ok(TopicArrival::Gap { gap: Gap::Reconnected, position: None }),
             Some(group) => Err(FeedReport::MessagesLost(format!(
-                "the connection to the queue '{}' was lost, or this puller was too slow; what came meanwhile is gone \
-                 if nobody else pulled it",
+                "the connection to the queue '{}' was lost, or this puller was too slow; messages sent meanwhile are \
+                 lost unless another puller got them",
                 group.queue
             ))),
         });
@@ -62,7 +59,7 @@ impl CoreFeed {
 }
 
 impl BackgroundFeed for CoreFeed {
-    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn attach(&mut self, connected: &NatsConnection) -> ServerResult {
         let subscribed = match &self.group {
             Some(group) => connected.client.queue_subscribe(self.subject.clone(), group.name.to_owned()).await,
             None => connected.client.subscribe(self.subject.clone()).await,
@@ -75,7 +72,7 @@ impl BackgroundFeed for CoreFeed {
         Ok(())
     }
 
-    async fn run(&mut self, _connected: &NatsConnection) -> Result<Infallible, NatsServerError> {
+    async fn run(&mut self, _connected: &NatsConnection) -> ServerResult<Infallible> {
         loop {
             let subscription = self.subscription.as_mut().ok_or(NatsServerError::Closed)?;
             let message = subscription.next().await.ok_or(NatsServerError::Closed)?;
@@ -89,7 +86,7 @@ impl BackgroundFeed for CoreFeed {
         }
     }
 
-    async fn detach(&mut self, _connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn detach(&mut self, _connected: &NatsConnection) -> ServerResult {
         Ok(())
     }
 

@@ -6,35 +6,26 @@ use async_nats::jetstream::stream::Config;
 use async_nats::{HeaderMap, Message, Subject};
 
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::ServerResult;
 use crate::receipt::Receipt;
 use crate::stream;
 
 /// The prefix of the headers that are meant for the server.
 const SERVER_HEADER_PREFIX: &str = "Nats-";
 
-/// The dead-letter queue.
 pub(crate) struct DeadLetterQueue {
-    /// Max deliveries before a message is moved.
     pub max_deliveries: u32,
-    /// The configuration of its stream.
     pub stream: Config,
 }
 
 impl DeadLetterQueue {
-    /// Returns true if this message was delivered too often.
     pub fn is_over_limit(&self, receipt: &Receipt) -> bool {
         receipt.deliveries > self.max_deliveries
     }
 
     /// Stores a whole message there; returns when the server has it. The server drops a second copy within the queue's
     /// duplicate window.
-    pub async fn store(
-        &self,
-        connected: &NatsConnection,
-        message: &Message,
-        receipt: &Receipt,
-    ) -> Result<(), NatsServerError> {
+    pub async fn store(&self, connected: &NatsConnection, message: &Message, receipt: &Receipt) -> ServerResult {
         stream::ensure(connected, &self.stream).await?;
         let subject = Subject::from(self.stream.subjects.concat());
         let bare = || PublishMessage::build().payload(message.payload.clone());
@@ -51,7 +42,7 @@ impl DeadLetterQueue {
     }
 }
 
-/// Returns the id by which the server detects a duplicate: no two messages of a queue share place and time. It is as
+/// Returns the id by which the server detects a duplicate: no two messages of a queue share position and time. It is as
 /// long as the id that the message had, so that the longest message still fits.
 fn duplicate_id(receipt: &Receipt) -> String {
     format!("{:016x}{:016x}", receipt.time_ns, receipt.sequence)
@@ -74,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_say_of_a_message_is_kept_and_what_the_server_was_told_is_not() {
+    fn a_dead_letter_keeps_foreign_headers_and_drops_the_servers() {
         let mut given = HeaderMap::new();
         given.append("Nats-Msg-Id", "1");
         given.append("Trace", "one");
@@ -94,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_as_long_as_that_of_a_message() {
+    fn a_duplicate_id_is_as_long_as_a_message_id() {
         let receipt = Receipt { sequence: 2, deliveries: 4, time_ns: 1_795_192_033_655_981_456, pending: 0 };
         assert_eq!(duplicate_id(&receipt), "18e9cda4adad05900000000000000002");
     }

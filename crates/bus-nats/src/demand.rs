@@ -60,12 +60,10 @@ impl Demand {
         }
     }
 
-    /// Counts bytes that are in the mailbox.
     pub fn add_unread(&self, bytes: usize) {
         self.shared.unread_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Subtracts bytes that were read.
     pub fn subtract_unread(&self, bytes: usize) {
         let before = self.shared.unread_bytes.fetch_sub(bytes, Ordering::Relaxed);
         if before > REQUEST_STOP_BYTES && before - bytes <= REQUEST_STOP_BYTES {
@@ -73,7 +71,6 @@ impl Demand {
         }
     }
 
-    /// Returns true if there is room for more messages.
     pub fn has_room(&self) -> bool {
         self.shared.unread_bytes.load(Ordering::Relaxed) <= REQUEST_STOP_BYTES
     }

@@ -31,131 +31,101 @@ const MAX_TEXT_CHARS: usize = 1024;
 /// The options of a URL that decide what a connect error means.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorContext<'a> {
-    /// True if the URL has a login.
     pub has_login: bool,
-    /// True if that login is a file.
     pub has_login_file: bool,
-    /// True if the URL asks for TLS.
     pub is_tls: bool,
     /// The host names, of which a certificate must have one.
     pub hosts: &'a str,
 }
 
+/// Result of work that needs the server.
+pub(crate) type ServerResult<T = ()> = Result<T, NatsServerError>;
+
 /// The reason why a server cannot be used, as a sentence that continues after the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NatsServerError {
-    /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(String),
-    /// No process listens on the port.
     #[error("refused the connection; start nats-server, or check host and port")]
     ConnectionRefused,
-    /// The server does not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
     /// The server sent nothing for this long, though it was pinged.
     #[error(
-        "has said nothing for {} s, and does not answer; a firewall may have forgotten the connection, or the server hangs: \
-         it is connected to again",
+        "sent nothing for {} s, and does not answer; a firewall may have dropped the connection, or the server hangs: \
+         the client reconnects",
         .0.as_secs_f64()
     )]
     Silent(Duration),
-    /// Another program listens on the port.
     #[error("answers, but not as NATS does ({0}); check the port")]
     NotNats(String),
     /// The server's first line exceeds the limit, in MiB, and is not read any further.
     #[error(
-        "sends a first line of more than {0} MiB, which no NATS server has; the connection is closed: check that a NATS \
-         server listens there, and look into its log"
+        "sends a first line of more than {0} MiB, which no NATS server has; the connection is closed: check that a \
+         NATS server listens there, and look into its log"
     )]
     FirstLineTooLong(usize),
-    /// The user name, password or token was refused.
     #[error("refused the user name or the password; check USER:PASSWORD@ or TOKEN@ in the URL")]
     LoginRefused,
-    /// The server requires a login, and the URL has none.
     #[error(
         "wants a password; write nats://USER:PASSWORD@HOST:PORT or nats://TOKEN@HOST:PORT, or name a file that logs \
          in: ?creds=FILE or ?nkey=FILE"
     )]
     LoginRequired,
-    /// The login by a file was refused.
     #[error("refused the login by the file; check that its user is one of this server's, and has not expired")]
     LoginFileRefused,
-    /// A file that the URL names cannot be used.
     #[error("was not asked: {0}")]
     File(String),
-    /// The server has no TLS, or its certificate is not trusted.
-    #[error("is not connected to over TLS: {0}")]
+    #[error("cannot be used over TLS: {0}")]
     Tls(String),
     /// The server closed the connection during the TLS handshake, without a reason.
     #[error(
-        "hung up over TLS; look into its log: if it wants to know who comes, name a certificate of its authority and \
-         the key: cert=FILE&key=FILE"
+        "closed the connection in the TLS handshake; look into its log: if it requires a client certificate, name one \
+         and its key: cert=FILE&key=FILE"
     )]
     TlsClosed,
-    /// The server requires TLS, and the URL does not ask for it.
     #[error("wants TLS; add ?tls to the URL, and ca=FILE if its authority is none that this host trusts")]
     TlsRequired,
-    /// The server has no room or capacity now.
     #[error("takes nothing now ({0}); try again in a moment, or give it more room")]
     Busy(String),
-    /// The server has no JetStream.
     #[error("has no JetStream; start nats-server with -js, or leave ?jetstream away")]
     NoJetStream,
-    /// The server's cluster has no leader, or none yet.
     #[error(
         "has no JetStream now, because its cluster has no leader; try again in a moment, or start its other servers"
     )]
     NoLeader,
     /// The stream of the topic or queue is removed, or its consumer was removed after it was silent for too long.
     #[error(
-        "has lost the topic or queue, or forgotten a reader that stood still; try again, or look who has removed the stream"
+        "has lost the topic or queue, or removed the consumer of a paused reader; try again, or find what removed \
+         the stream"
     )]
     StreamGone,
-    /// The topic exists with another policy.
-    #[error("holds the topic '{topic}' by the policy '{there}'; open it by that one, or remove it first")]
-    PolicyMismatch {
-        /// The topic's subject.
-        topic: String,
-        /// The policy that the topic has.
-        there: &'static str,
-    },
-    /// The topic exists with another age limit.
-    #[error("keeps the messages of '{topic}' {there}; open it with that age, or remove it first")]
+    #[error("holds the topic '{topic}' by the policy '{existing}'; open it by that one, or remove it first")]
+    PolicyMismatch { topic: String, existing: &'static str },
+    #[error("keeps the messages of '{topic}' {existing}; open it with that age, or remove it first")]
     MaxAgeMismatch {
-        /// The topic's subject.
         topic: String,
         /// The age limit that the topic has, in words.
-        there: String,
+        existing: String,
     },
-    /// The topic or queue exists in another storage, or on fewer servers.
-    #[error("keeps '{subject}' {there}, and {wanted} was asked for; write the URL as it is kept, or remove it first")]
+    #[error(
+        "keeps '{subject}' {existing}, and {wanted} was asked for; write the URL as it is kept, or remove it first"
+    )]
     StorageMismatch {
-        /// The subject of the topic or queue.
         subject: String,
         /// The storage that it has, in words of the URL.
-        there: String,
-        /// The storage that the URL asks for.
+        existing: String,
         wanted: String,
     },
-    /// A subscription cannot start at a sequence number that is not published yet.
     #[error("message {wanted} is not published yet: the topic has had {published}; start at one of them, or 'now'")]
-    FutureSequence {
-        /// The sequence number asked for.
-        wanted: u64,
-        /// The number of messages published so far.
-        published: u64,
-    },
+    FutureSequence { wanted: u64, published: u64 },
     /// Any other refusal, in the server's own text.
     #[error("refused: {0}; change its settings, the URL or the name")]
     Refused(String),
-    /// The server closed the connection.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
-    /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
     ConnectionLost(io::Error),
-    /// This process could not start a thread.
     #[error("was not asked, because this process could start no thread for it ({0}); check its limits")]
     NoThread(io::Error),
 }
@@ -166,20 +136,18 @@ impl NatsServerError {
         Self::Closed
     }
 
-    /// Translates the library's connect error.
-    pub fn from_connect(error: &async_nats::ConnectError, asked: &ErrorContext<'_>) -> Self {
+    pub fn from_connect(error: &async_nats::ConnectError, context: &ErrorContext<'_>) -> Self {
         match error.kind() {
             ConnectErrorKind::Dns => Self::Unresolved(cause(error)),
             ConnectErrorKind::TimedOut => Self::Timeout,
-            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Self::from_login(asked),
-            ConnectErrorKind::Io => Self::from_io(error, asked),
-            ConnectErrorKind::Tls if asked.is_tls => Self::Tls(cause(error)),
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Self::from_login(context),
+            ConnectErrorKind::Io => Self::from_io(error, context),
+            ConnectErrorKind::Tls if context.is_tls => Self::Tls(cause(error)),
             ConnectErrorKind::Tls => Self::TlsRequired,
             ConnectErrorKind::ServerParse | ConnectErrorKind::MaxReconnects => Self::Refused(cause(error)),
         }
     }
 
-    /// Returns true if it can pass by itself.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unresolved(_)
@@ -225,8 +193,8 @@ impl NatsServerError {
         matches!(self, Self::Refused(what) if what.starts_with("Permissions Violation for Publish"))
     }
 
-    fn from_login(asked: &ErrorContext<'_>) -> Self {
-        match (asked.has_login_file, asked.has_login) {
+    fn from_login(context: &ErrorContext<'_>) -> Self {
+        match (context.has_login_file, context.has_login) {
             (true, _) => Self::LoginFileRefused,
             (false, true) => Self::LoginRefused,
             (false, false) => Self::LoginRequired,
@@ -235,40 +203,40 @@ impl NatsServerError {
 
     /// Translates an I/O error during the connect: a missing, broken-off or foreign first line, or a failed TLS
     /// handshake.
-    fn from_io(error: &async_nats::ConnectError, asked: &ErrorContext<'_>) -> Self {
+    fn from_io(error: &async_nats::ConnectError, context: &ErrorContext<'_>) -> Self {
         let text = cause(error);
         let Some(io) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) else {
-            return Self::from_first_line(text, asked);
+            return Self::from_first_line(text, context);
         };
-        if let Some(sentence) = tls_failure(io, asked.hosts) {
-            return if asked.is_tls { Self::Tls(sentence) } else { Self::TlsRequired };
+        if let Some(sentence) = tls_failure(io, context.hosts) {
+            return if context.is_tls { Self::Tls(sentence) } else { Self::TlsRequired };
         }
         match io.kind() {
             io::ErrorKind::ConnectionRefused => Self::ConnectionRefused,
             io::ErrorKind::TimedOut => Self::Timeout,
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Self::NotNats(text),
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
-                Self::closed_early(asked)
+                Self::closed_early(context)
             }
             kind => Self::ConnectionLost(io::Error::new(kind, text)),
         }
     }
 
-    fn from_first_line(text: String, asked: &ErrorContext<'_>) -> Self {
-        let said = text.to_lowercase();
-        let said = said.strip_prefix("nats: ").unwrap_or(&said);
-        match said {
+    fn from_first_line(text: String, context: &ErrorContext<'_>) -> Self {
+        let reply = text.to_lowercase();
+        let reply = reply.strip_prefix("nats: ").unwrap_or(&reply);
+        match reply {
             // The last one is for a client that was too slow to log in, as happens on a busy host.
-            "expected info, got nothing" | "broken pipe" | "authentication timeout" => Self::closed_early(asked),
-            said if TRANSIENT_ERRORS.iter().any(|passing| said.starts_with(passing)) => Self::Busy(said.to_owned()),
-            said if LOGIN_ERRORS.contains(&said) => Self::from_login(asked),
-            said if said.starts_with("expected info, got") && !text.contains("Error(") => Self::NotNats(text),
+            "expected info, got nothing" | "broken pipe" | "authentication timeout" => Self::closed_early(context),
+            reply if TRANSIENT_ERRORS.iter().any(|passing| reply.starts_with(passing)) => Self::Busy(reply.to_owned()),
+            reply if LOGIN_ERRORS.contains(&reply) => Self::from_login(context),
+            reply if reply.starts_with("expected info, got") && !text.contains("Error(") => Self::NotNats(text),
             _ => Self::Refused(text),
         }
     }
 
-    fn closed_early(asked: &ErrorContext<'_>) -> Self {
-        if asked.is_tls { Self::TlsClosed } else { Self::Closed }
+    fn closed_early(context: &ErrorContext<'_>) -> Self {
+        if context.is_tls { Self::TlsClosed } else { Self::Closed }
     }
 
     /// Translates an answer of JetStream, by its error code.
@@ -293,6 +261,10 @@ impl NatsServerError {
             | ErrorCode::STREAM_STORE_FAILED => Self::Busy(printable_server_text(&error.to_string())),
             _ => Self::Refused(printable_server_text(&error.to_string())),
         }
+    }
+
+    fn refused(error: &(dyn Error + 'static)) -> Self {
+        Self::Refused(error.to_string())
     }
 
     /// Translates a failed request to JetStream that has no answer of its own.
@@ -332,7 +304,7 @@ impl From<StoreError> for NatsServerError {
             StoreErrorKind::TimedOut => Self::Timeout,
             StoreErrorKind::BrokenPipe => Self::Closed,
             _ => match answer(&error) {
-                Some(said) => Self::from_jetstream(said),
+                Some(reply) => Self::from_jetstream(reply),
                 None => Self::Refused(error.to_string()),
             },
         }
@@ -350,7 +322,7 @@ pub(crate) fn is_not_stored(error: &StoreError) -> bool {
         StoreErrorKind::TimedOut | StoreErrorKind::BrokenPipe => false,
         // A message with the same id is being stored right now, which may be this message.
         StoreErrorKind::Other => {
-            answer(error).is_some_and(|said| said.error_code() != ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT)
+            answer(error).is_some_and(|reply| reply.error_code() != ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT)
         }
     }
 }
@@ -360,56 +332,31 @@ fn answer(error: &StoreError) -> Option<&jetstream::Error> {
     error.source()?.downcast_ref()
 }
 
-impl From<CreateStreamError> for NatsServerError {
-    fn from(error: CreateStreamError) -> Self {
-        match error.kind() {
-            CreateStreamErrorKind::JetStream(said) => Self::from_jetstream(&said),
-            CreateStreamErrorKind::JetStreamUnavailable => Self::NoJetStream,
-            CreateStreamErrorKind::TimedOut => Self::Timeout,
-            CreateStreamErrorKind::NotFound => Self::StreamGone,
-            _ => Self::Refused(error.to_string()),
+/// Translates errors of requests to JetStream: an answer by its code, the listed kinds, and the others by a function.
+macro_rules! jetstream_errors {
+    ($($error:ident, $kind:ident { $($($name:ident)|+ => $meaning:ident),* } else $other:ident;)*) => {$(
+        impl From<$error> for NatsServerError {
+            fn from(error: $error) -> Self {
+                match error.kind() {
+                    $kind::JetStream(reply) => Self::from_jetstream(&reply),
+                    $($($kind::$name)|+ => Self::$meaning,)*
+                    _ => Self::$other(&error),
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl From<GetStreamError> for NatsServerError {
-    fn from(error: GetStreamError) -> Self {
-        match error.kind() {
-            GetStreamErrorKind::JetStream(said) => Self::from_jetstream(&said),
-            _ => Self::from_missing_answer(&error),
-        }
-    }
-}
-
-impl From<ConsumerError> for NatsServerError {
-    fn from(error: ConsumerError) -> Self {
-        match error.kind() {
-            ConsumerErrorKind::JetStream(said) => Self::from_jetstream(&said),
-            ConsumerErrorKind::TimedOut => Self::Timeout,
-            _ => Self::from_missing_answer(&error),
-        }
-    }
-}
-
-impl From<RawMessageError> for NatsServerError {
-    fn from(error: RawMessageError) -> Self {
-        match error.kind() {
-            RawMessageErrorKind::JetStream(said) => Self::from_jetstream(&said),
-            _ => Self::from_missing_answer(&error),
-        }
-    }
-}
-
-impl From<ConsumerInfoError> for NatsServerError {
-    fn from(error: ConsumerInfoError) -> Self {
-        match error.kind() {
-            ConsumerInfoErrorKind::JetStream(said) => Self::from_jetstream(&said),
-            ConsumerInfoErrorKind::StreamNotFound | ConsumerInfoErrorKind::NotFound => Self::StreamGone,
-            ConsumerInfoErrorKind::NoResponders => Self::NoJetStream,
-            ConsumerInfoErrorKind::TimedOut => Self::Timeout,
-            _ => Self::Refused(error.to_string()),
-        }
-    }
+jetstream_errors! {
+    CreateStreamError, CreateStreamErrorKind {
+        JetStreamUnavailable => NoJetStream, TimedOut => Timeout, NotFound => StreamGone
+    } else refused;
+    GetStreamError, GetStreamErrorKind {} else from_missing_answer;
+    ConsumerError, ConsumerErrorKind { TimedOut => Timeout } else from_missing_answer;
+    RawMessageError, RawMessageErrorKind {} else from_missing_answer;
+    ConsumerInfoError, ConsumerInfoErrorKind {
+        StreamNotFound | NotFound => StreamGone, NoResponders => NoJetStream, TimedOut => Timeout
+    } else refused;
 }
 
 /// Returns the cause of a library error, on one line.
@@ -434,9 +381,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_repeats_few_of_a_servers_words_and_none_that_a_terminal_obeys() {
-        let told = printable_server_text(&["\u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat());
-        assert!(told.contains("[2J") && !told.chars().any(char::is_control), "{told:?}");
-        assert_eq!(told.chars().count(), MAX_TEXT_CHARS);
+    fn an_error_cuts_a_servers_text_and_strips_its_control_characters() {
+        let shown = printable_server_text(&["\u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat());
+        assert!(shown.contains("[2J") && !shown.chars().any(char::is_control), "{shown:?}");
+        assert_eq!(shown.chars().count(), MAX_TEXT_CHARS);
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::connection::{NatsConnection, TIMEOUT};
 use crate::demand::Demand;
-use crate::error::{NatsServerError, printable_server_text};
+use crate::error::{NatsServerError, ServerResult, printable_server_text};
 
 /// The lifetime of a standing request at the server, after which it is made again.
 const STANDING_EXPIRY: Duration = Duration::from_secs(30);
@@ -33,7 +33,6 @@ const MAX_FETCH_BYTES: usize = (8 << 20) - 15;
 /// The time without any message after which a fetch counts as ended.
 const FETCH_SILENCE: Duration = Duration::from_millis(500);
 
-/// The subscription that receives a consumer's messages.
 pub(crate) struct ConsumerInbox {
     consumer: PullConsumer,
     address: String,
@@ -49,7 +48,6 @@ pub(crate) struct ConsumerInbox {
     fetches: u64,
 }
 
-/// A request for messages that wait at the server.
 pub(crate) struct InboxFetch {
     address: String,
     /// The number of messages that may still come.
@@ -68,11 +66,7 @@ impl InboxFetch {
 
 impl ConsumerInbox {
     /// Subscribes. The first call of [`Self::next`] sends the first request.
-    pub async fn open(
-        connected: &NatsConnection,
-        consumer: PullConsumer,
-        demand: Demand,
-    ) -> Result<Self, NatsServerError> {
+    pub async fn open(connected: &NatsConnection, consumer: PullConsumer, demand: Demand) -> ServerResult<Self> {
         let address = connected.client.new_inbox();
         let subscription = connected.client.subscribe(format!("{address}.*")).await.map_err(NatsServerError::closed)?;
         Ok(Self {
@@ -93,19 +87,19 @@ impl ConsumerInbox {
     }
 
     /// Returns the next message. Cancel-safe: no message is lost if the future is dropped.
-    pub async fn next(&mut self) -> Result<Message, NatsServerError> {
+    pub async fn next(&mut self) -> ServerResult<Message> {
         loop {
             self.send_standing_request().await?;
             let silence = if self.outstanding > 0 { TIMEOUT } else { Duration::MAX };
-            let came = {
+            let received = {
                 let coming = pin!(timeout(silence, self.subscription.next()));
                 let grown = pin!(self.demand.wait_for_growth());
                 match select(coming, grown).await {
-                    Either::Left((came, _)) => came,
+                    Either::Left((received, _)) => received,
                     Either::Right(_) => continue,
                 }
             };
-            let message = came.map_err(|_elapsed| NatsServerError::StreamGone)?.ok_or(NatsServerError::Closed)?;
+            let message = received.map_err(|_elapsed| NatsServerError::StreamGone)?.ok_or(NatsServerError::Closed)?;
             if self.is_message(&message)? {
                 return Ok(message);
             }
@@ -113,20 +107,20 @@ impl ConsumerInbox {
     }
 
     /// Requests at most this many messages that wait at the server; [`Self::next_fetched`] returns them.
-    pub async fn fetch(&mut self, messages: usize) -> Result<InboxFetch, NatsServerError> {
+    pub async fn fetch(&mut self, messages: usize) -> ServerResult<InboxFetch> {
         self.send_fetch(messages, MAX_FETCH_BYTES).await
     }
 
     /// Requests one message that waits at the server, of any length.
-    pub async fn fetch_long(&mut self) -> Result<InboxFetch, NatsServerError> {
+    pub async fn fetch_long(&mut self) -> ServerResult<InboxFetch> {
         self.send_fetch(1, 0).await
     }
 
     /// Returns the next message of a fetch; none when the fetch has ended.
-    pub async fn next_fetched(&mut self, fetch: &mut InboxFetch) -> Result<Option<Message>, NatsServerError> {
+    pub async fn next_fetched(&mut self, fetch: &mut InboxFetch) -> ServerResult<Option<Message>> {
         while fetch.missing > 0 {
-            let Ok(came) = timeout(FETCH_SILENCE, self.subscription.next()).await else { break };
-            let message = came.ok_or(NatsServerError::Closed)?;
+            let Ok(received) = timeout(FETCH_SILENCE, self.subscription.next()).await else { break };
+            let message = received.ok_or(NatsServerError::Closed)?;
             if matches!(message.status, None | Some(StatusCode::OK)) {
                 fetch.missing -= 1;
                 fetch.has_received = true;
@@ -158,7 +152,7 @@ impl ConsumerInbox {
     }
 
     /// Sends a standing request for the demand that no outstanding request covers, if there is room for it.
-    async fn send_standing_request(&mut self) -> Result<(), NatsServerError> {
+    async fn send_standing_request(&mut self) -> ServerResult {
         let missing = self.demand.wanted().saturating_sub(self.outstanding);
         if missing == 0 || !self.demand.has_room() {
             return Ok(());
@@ -179,7 +173,7 @@ impl ConsumerInbox {
         Ok(())
     }
 
-    async fn send_fetch(&mut self, messages: usize, most_bytes: usize) -> Result<InboxFetch, NatsServerError> {
+    async fn send_fetch(&mut self, messages: usize, max_bytes: usize) -> ServerResult<InboxFetch> {
         self.fetches += 1;
         let address = format!("{}.{}", self.address, self.fetches);
         let request = BatchConfig {
@@ -187,7 +181,7 @@ impl ConsumerInbox {
             // The request ends when nothing is left; the expiry ends it if other pullers were quicker.
             no_wait: true,
             expires: Some(FETCH_EXPIRES),
-            max_bytes: most_bytes,
+            max_bytes,
             ..BatchConfig::default()
         };
         self.consumer.request_batch(request, Subject::from(address.as_str())).await.map_err(NatsServerError::closed)?;
@@ -195,7 +189,7 @@ impl ConsumerInbox {
     }
 
     /// Reports whether this is a message. A status lowers the number outstanding, or fails if the consumer is gone.
-    fn is_message(&mut self, message: &Message) -> Result<bool, NatsServerError> {
+    fn is_message(&mut self, message: &Message) -> ServerResult<bool> {
         let is_standing = || message.subject.ends_with(".standing");
         match message.status {
             // A fetch that has already ended here: all its messages have come, or go to another puller.
@@ -232,7 +226,7 @@ impl ConsumerInbox {
 }
 
 /// Reports whether the status of a fetch ends it.
-fn is_end(message: &Message) -> Result<bool, NatsServerError> {
+fn is_end(message: &Message) -> ServerResult<bool> {
     match message.status {
         Some(StatusCode::IDLE_HEARTBEAT) => Ok(false),
         Some(StatusCode::TIMEOUT | StatusCode::NOT_FOUND) => Ok(true),

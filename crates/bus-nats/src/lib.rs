@@ -127,7 +127,7 @@ use tickpath_clock::{HostClock, Wait};
 use crate::blocking_connection::BlockingConnection;
 use crate::connection::NatsConnection;
 use crate::dead_letters::DeadLetterQueue;
-use crate::error::{NatsServerError, printable_server_text};
+use crate::error::{NatsServerError, ServerResult, printable_server_text};
 use crate::position::JetStreamPosition;
 use crate::publisher::{NatsPublisher, PublishTarget};
 use crate::puller::{CorePuller, StreamPuller};
@@ -171,12 +171,9 @@ impl NatsBus {
     }
 
     /// Runs `work` on a connection of its own.
-    fn with_connection<T>(
-        &self,
-        work: impl AsyncFn(&NatsConnection) -> Result<T, NatsServerError>,
-    ) -> Result<T, ConnectError> {
-        let asked = self.server.try_each(|| BlockingConnection::open(&self.server)?.run_until_leader(&work));
-        asked.map_err(|e| self.server.error(&e))
+    fn with_connection<T>(&self, work: impl AsyncFn(&NatsConnection) -> ServerResult<T>) -> Result<T, ConnectError> {
+        let result = self.server.try_each(|| BlockingConnection::open(&self.server)?.run_until_leader(&work));
+        result.map_err(|e| self.server.error(&e))
     }
 
     fn open_publisher(&self, target: PublishTarget) -> Result<NatsPublisher, ConnectError> {
@@ -235,15 +232,15 @@ impl Connection for NatsBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         self.check_policy(config.policy)?;
-        let stream = self.server.storage().map(|keeping| stream::topic_stream_config(topic, config, keeping));
+        let stream = self.server.storage.map(|storage| stream::topic_stream_config(topic, config, storage));
         let subject = names::topic_subject(topic).into();
         Ok(Box::new(self.open_publisher(PublishTarget { subject, stream })?))
     }
 
     fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         let server = self.server.clone();
         let opened = if server.is_jetstream() {
             let behind = match &start {
@@ -256,7 +253,7 @@ impl Connection for NatsBus {
                 StartPosition::Now => None,
                 StartPosition::Oldest => Some("start at the oldest message".to_owned()),
                 StartPosition::Sequence(sequence) => Some(format!("start at the sequence number {sequence}")),
-                StartPosition::After(_) => Some("go on behind a resume token".to_owned()),
+                StartPosition::After(_) => Some("resume after a token".to_owned()),
             };
             if let Some(from) = from {
                 let remedy = "it keeps no messages: start 'now', or use ?jetstream in the URL";
@@ -268,7 +265,7 @@ impl Connection for NatsBus {
     }
 
     fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         if !self.server.is_jetstream() {
             return Ok(());
         }
@@ -301,7 +298,7 @@ impl Connection for NatsBus {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         self.check_delivery(config.delivery)?;
-        let stream = self.server.storage().map(|keeping| stream::queue_stream_config(queue, keeping));
+        let stream = self.server.storage.map(|storage| stream::queue_stream_config(queue, storage));
         let subject = names::queue_subject(queue).into();
         Ok(Box::new(self.open_publisher(PublishTarget { subject, stream })?))
     }
@@ -312,20 +309,20 @@ impl Connection for NatsBus {
         self.check_delivery(config.delivery)?;
         let server = self.server.clone();
         let error = |e: NatsServerError| self.server.error(&e);
-        let Some(keeping) = server.storage() else {
+        let Some(storage) = server.storage else {
             return adaptive::puller(wait, CorePuller::open(server, queue, config, wait).map_err(error)?);
         };
         let dead = dead_letter_queue(queue);
         if config.max_deliveries.is_some() {
             wire::check_name("queue", &dead)?;
         }
-        let dead_letters = config.max_deliveries.map(|most| DeadLetterQueue {
-            max_deliveries: most.get(),
-            stream: stream::queue_stream_config(&dead, keeping),
+        let dead_letters = config.max_deliveries.map(|max| DeadLetterQueue {
+            max_deliveries: max.get(),
+            stream: stream::queue_stream_config(&dead, storage),
         });
         let pulling = QueueFeedConfig {
             queue: queue.to_owned(),
-            stream: stream::queue_stream_config(queue, keeping),
+            stream: stream::queue_stream_config(queue, storage),
             silence: puller::silence(config),
             foreign: config.foreign,
             dead_letters,
@@ -360,7 +357,7 @@ fn clock() -> Result<HostClock, ConnectError> {
 }
 
 /// Checks that the server answers; returns the server's message limit, in bytes, and its description.
-fn probe_server(server: &NatsEndpoint) -> Result<(usize, ServerDescription), NatsServerError> {
+fn probe_server(server: &NatsEndpoint) -> ServerResult<(usize, ServerDescription)> {
     greeting::check(server)?;
     let link = server.try_each(|| {
         let link = BlockingConnection::open(server)?;
@@ -369,11 +366,11 @@ fn probe_server(server: &NatsEndpoint) -> Result<(usize, ServerDescription), Nat
         }
         Ok(link)
     })?;
-    let client = &link.connected().client;
+    let client = &link.connected.client;
     let info = client.server_info();
-    let kept = server.storage().map_or("nothing", |keeping| if keeping.is_durable { "disk" } else { "memory" });
-    let replicas = server.storage().map_or(0, |keeping| keeping.replicas);
-    let told = [
+    let kept = server.storage.map_or("nothing", |storage| if storage.is_durable { "disk" } else { "memory" });
+    let replicas = server.storage.map_or(0, |storage| storage.replicas);
+    let settings = [
         ("max_payload", info.max_payload.to_string()),
         ("jetstream", info.jetstream.to_string()),
         ("kept", kept.to_owned()),
@@ -385,7 +382,7 @@ fn probe_server(server: &NatsEndpoint) -> Result<(usize, ServerDescription), Nat
         // JetStream shares the identity: a stream has the subject that core NATS has.
         identity: Some(format!("nats {}", printable_server_text(&info.server_id)))
             .filter(|_| !info.server_id.is_empty()),
-        settings: told.map(|(name, value)| (name, Ok(value))).into(),
+        settings: settings.map(|(name, value)| (name, Ok(value))).into(),
     };
     Ok((client.max_payload(), about))
 }

@@ -8,29 +8,23 @@
 //! `/`. A stream's name has neither points nor, because it is also a file name, colons. Our own names hold no `/`, `=`
 //! or `+`.
 
-/// Returns the subject of a topic.
 pub(crate) fn topic_subject(topic: &str) -> String {
-    subject(topic)
+    let separates_tokens = |point: usize| topic.as_bytes().get(point + 1).is_some_and(|&next| next != b'.');
+    let mapped = |(index, letter): (usize, char)| if letter == '.' && !separates_tokens(index) { '/' } else { letter };
+    topic.char_indices().map(mapped).collect()
 }
 
 /// Returns the subject of a queue; never that of a topic, where `/` comes before a point, before another `/`, or last.
 pub(crate) fn queue_subject(queue: &str) -> String {
-    format!("queue/{}", subject(queue))
+    format!("queue/{}", topic_subject(queue))
 }
 
-/// Returns the name of the stream that stores a topic.
 pub(crate) fn topic_stream(topic: &str) -> String {
     format!("tickpath-topic-{}", without_points(topic))
 }
 
-/// Returns the name of the stream that stores a queue.
 pub(crate) fn queue_stream(queue: &str) -> String {
     format!("tickpath-queue-{}", without_points(queue))
-}
-
-fn subject(name: &str) -> String {
-    let parts_tokens = |at: usize| name.as_bytes().get(at + 1).is_some_and(|&next| next != b'.');
-    name.char_indices().map(|(at, letter)| if letter == '.' && !parts_tokens(at) { '/' } else { letter }).collect()
 }
 
 fn without_points(name: &str) -> String {
@@ -66,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_names_are_their_subjects() {
+    fn usual_names_equal_their_subjects() {
         for name in ["ticks", "r1:BTC-USDT", "venue.btc_usdt.book"] {
             assert_eq!(topic_subject(name), name);
         }

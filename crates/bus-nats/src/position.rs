@@ -1,12 +1,10 @@
-//! A place in a topic of JetStream, and the resume token that holds it.
+//! A position in a topic of JetStream, and the resume token that holds it.
 
 use async_nats::datetime::DateTime;
 use tickpath_bus_api::{ConnectError, MessageIdTracker, ResumeToken};
 
-/// The transport that a token names.
 const TRANSPORT: &str = "nats+jetstream";
 
-/// The progress of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JetStreamPosition {
     /// The sequence number of the next message, from 0.
@@ -20,15 +18,13 @@ pub(crate) struct JetStreamPosition {
 }
 
 impl JetStreamPosition {
-    /// Returns a token with this place and the publishers that are known.
     pub fn token(self, tracker: &MessageIdTracker) -> ResumeToken {
         ResumeToken::new(TRANSPORT, [self.next, self.created_ns, self.last_read_ns.unwrap_or(0), 0], tracker)
     }
 
-    /// Reads the place and the known publishers from a token.
     pub fn from_token(token: &ResumeToken) -> Result<(Self, MessageIdTracker), ConnectError> {
-        let ([next, made_ns, read_ns, _], tracker) = token.read(TRANSPORT)?;
-        Ok((Self { next, created_ns: made_ns, last_read_ns: Some(read_ns).filter(|&ns| ns > 0) }, tracker))
+        let ([next, created_ns, last_read_ns, _], tracker) = token.read(TRANSPORT)?;
+        Ok((Self { next, created_ns, last_read_ns: Some(last_read_ns).filter(|&ns| ns > 0) }, tracker))
     }
 }
 
@@ -42,12 +38,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_says_the_place() {
-        for read_ns in [None, Some(1_795_192_039_167_302_160)] {
-            let place = JetStreamPosition { next: 7, created_ns: 1_795_192_033_655_981_456, last_read_ns: read_ns };
+    fn a_token_round_trips_the_position() {
+        for last_read_ns in [None, Some(1_795_192_039_167_302_160)] {
+            let position = JetStreamPosition { next: 7, created_ns: 1_795_192_033_655_981_456, last_read_ns };
             let (found, _tracker) =
-                JetStreamPosition::from_token(&place.token(&MessageIdTracker::default())).expect("it is ours");
-            assert_eq!(found, place);
+                JetStreamPosition::from_token(&position.token(&MessageIdTracker::default())).expect("it is ours");
+            assert_eq!(found, position);
         }
         let other = ResumeToken::new("kafka", [7; 4], &MessageIdTracker::default());
         assert!(JetStreamPosition::from_token(&other).is_err());

@@ -5,22 +5,17 @@ use async_nats::jetstream::message::PublishMessage;
 use tickpath_bus_api::{Fate, MessageId};
 
 use crate::connection::NatsConnection;
-use crate::error::{NatsServerError, is_not_stored};
+use crate::error::{NatsServerError, ServerResult, is_not_stored};
 
-/// A message as it is sent.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
-    /// The message's publisher id and sequence number.
     pub origin: MessageId,
     /// The sender's count of refusals so far.
     pub refusals: u16,
-    /// The message with its header.
     pub bytes: Vec<u8>,
 }
 
-/// The progress of one call.
 pub(crate) struct PublishProgress {
-    /// The fate of each message.
     pub fates: Vec<Fate>,
     /// The number of messages, from the first on, that were handed over to the client library, each whole.
     pub handed_over: usize,
@@ -36,10 +31,9 @@ impl PublishProgress {
 
     /// Returns the messages that are to be sent, or sent again.
     pub fn not_published(&self) -> Vec<usize> {
-        (0..self.fates.len()).filter(|&at| self.fates[at] != Fate::Published).collect()
+        (0..self.fates.len()).filter(|&index| self.fates[index] != Fate::Published).collect()
     }
 
-    /// Returns the messages in doubt.
     pub fn unknown(&self) -> impl Iterator<Item = usize> {
         Fate::unknown(&self.fates)
     }
@@ -51,8 +45,8 @@ impl PublishProgress {
 
     /// Marks messages of an earlier attempt as in doubt, whatever the last attempt was answered.
     pub fn mark_unknown(&mut self, sent: impl IntoIterator<Item = usize>) {
-        for at in sent {
-            self.fates[at] = self.fates[at].after_resend();
+        for index in sent {
+            self.fates[index] = self.fates[index].after_resend();
         }
     }
 
@@ -66,14 +60,14 @@ impl PublishProgress {
         self.refusal.take().unwrap_or(end)
     }
 
-    fn mark_handed_over(&mut self, at: usize) {
-        self.fates[at] = Fate::Unknown;
-        self.handed_over = self.handed_over.max(at + 1);
+    fn mark_handed_over(&mut self, index: usize) {
+        self.fates[index] = Fate::Unknown;
+        self.handed_over = self.handed_over.max(index + 1);
     }
 
-    fn refuse(&mut self, at: usize, is_known: bool, error: NatsServerError) {
+    fn refuse(&mut self, index: usize, is_known: bool, error: NatsServerError) {
         if is_known {
-            self.fates[at] = Fate::NotPublished;
+            self.fates[index] = Fate::NotPublished;
         }
         self.refusal.get_or_insert(error);
     }
@@ -83,17 +77,17 @@ impl PublishProgress {
 pub(crate) async fn publish_core(
     connected: &NatsConnection,
     subject: &Subject,
-    together: &[usize],
+    batch: &[usize],
     message: &dyn Fn(usize) -> Outgoing,
     sending: &mut PublishProgress,
-) -> Result<(), NatsServerError> {
-    for &at in together {
-        connected.client.publish(subject.clone(), message(at).bytes.into()).await?;
-        sending.mark_handed_over(at);
+) -> ServerResult {
+    for &index in batch {
+        connected.client.publish(subject.clone(), message(index).bytes.into()).await?;
+        sending.mark_handed_over(index);
     }
     connected.client.flush().await.map_err(NatsServerError::closed)?;
-    for &at in together {
-        sending.fates[at] = Fate::Published;
+    for &index in batch {
+        sending.fates[index] = Fate::Published;
     }
     Ok(())
 }
@@ -102,28 +96,28 @@ pub(crate) async fn publish_core(
 pub(crate) async fn publish_stored(
     connected: &NatsConnection,
     subject: &Subject,
-    together: &[usize],
+    batch: &[usize],
     message: &dyn Fn(usize) -> Outgoing,
     sending: &mut PublishProgress,
-) -> Result<(), NatsServerError> {
-    let mut confirmations = Vec::with_capacity(together.len());
+) -> ServerResult {
+    let mut confirmations = Vec::with_capacity(batch.len());
     let mut end = Ok(());
-    for &at in together {
-        let Outgoing { origin, refusals, bytes } = message(at);
+    for &index in batch {
+        let Outgoing { origin, refusals, bytes } = message(index);
         let publish = PublishMessage::build().payload(bytes.into()).message_id(duplicate_id(origin, refusals));
         match connected.context.send_publish(subject.clone(), publish).await {
-            Ok(confirmation) => confirmations.push((at, confirmation)),
+            Ok(confirmation) => confirmations.push((index, confirmation)),
             Err(e) => {
                 end = Err(e.into());
                 break;
             }
         }
-        sending.mark_handed_over(at);
+        sending.mark_handed_over(index);
     }
-    for (at, confirmation) in confirmations {
+    for (index, confirmation) in confirmations {
         match confirmation.await {
-            Ok(_confirmed) => sending.fates[at] = Fate::Published,
-            Err(e) => sending.refuse(at, is_not_stored(&e), e.into()),
+            Ok(_confirmed) => sending.fates[index] = Fate::Published,
+            Err(e) => sending.refuse(index, is_not_stored(&e), e.into()),
         }
     }
     match sending.refusal.take() {
@@ -143,21 +137,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_before_is_unknown_whatever_the_second_attempt_is_told() {
+    fn messages_of_a_first_attempt_stay_in_doubt_after_a_second() {
         let mut sending = PublishProgress::new(4);
-        (0..3).for_each(|at| sending.mark_handed_over(at));
+        (0..3).for_each(|index| sending.mark_handed_over(index));
         let sent: Vec<usize> = sending.unknown().collect();
         assert_eq!(sent, [0, 1, 2]);
         sending.refuse(0, true, NatsServerError::Busy("maximum messages exceeded".to_owned()));
         sending.fates[1] = Fate::Published;
         let end = NatsServerError::Refused("Permissions Violation for Publish to \"a\"".to_owned());
-        assert!(matches!(sending.first_error(end), NatsServerError::Busy(_)), "the first one is told");
+        assert!(matches!(sending.first_error(end), NatsServerError::Busy(_)), "the first one is reported");
         sending.mark_unknown(sent);
         assert_eq!(sending.fates, [Fate::Unknown, Fate::Published, Fate::Unknown, Fate::NotPublished]);
     }
 
     #[test]
-    fn a_number_that_was_refused_has_another_id() {
+    fn a_refused_sequence_number_gets_another_duplicate_id() {
         let origin = MessageId { clock: 1, publisher: 0x2a, sequence: 7 };
         assert_eq!(duplicate_id(origin, 0), "000000000000002a0000000000000007");
         assert_eq!(duplicate_id(origin, 1), "000000000000002a0001000000000007");

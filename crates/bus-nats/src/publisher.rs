@@ -11,17 +11,15 @@ use tokio::runtime::Handle;
 
 use crate::blocking_connection::BlockingConnection;
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::publish_progress::{Outgoing, PublishProgress, publish_core, publish_stored};
 use crate::server::NatsEndpoint;
 use crate::stream;
 
-/// Max messages in flight at once.
 const MAX_IN_FLIGHT: usize = 256;
 
 /// The destination of a publisher's messages.
 pub(crate) struct PublishTarget {
-    /// The subject.
     pub subject: Subject,
     /// The stream that stores the subject's messages; none with core NATS.
     pub stream: Option<Config>,
@@ -52,7 +50,7 @@ pub(crate) struct NatsPublisher {
 
 impl NatsPublisher {
     /// Connects at once, so that the first message does not pay for it.
-    pub fn open(server: Arc<NatsEndpoint>, target: PublishTarget, clock: HostClock) -> Result<Self, NatsServerError> {
+    pub fn open(server: Arc<NatsEndpoint>, target: PublishTarget, clock: HostClock) -> ServerResult<Self> {
         let mut publisher = Self {
             server,
             target,
@@ -70,7 +68,7 @@ impl NatsPublisher {
         Ok(publisher)
     }
 
-    fn connect(&mut self) -> Result<(), NatsServerError> {
+    fn connect(&mut self) -> ServerResult {
         let wanted = self.target.stream.as_ref();
         let (link, stream) = self.server.try_each(|| {
             let link = BlockingConnection::open(&self.server)?;
@@ -81,14 +79,14 @@ impl NatsPublisher {
         })?;
         let topic_bytes = match &stream {
             Some(stream) => {
-                let there = &stream.cached_info().config;
-                let is_queue = there.retention == RetentionPolicy::WorkQueue;
-                self.duplicate_window = is_queue.then_some(there.duplicate_window);
-                Some(there.max_bytes)
+                let stream_config = &stream.cached_info().config;
+                let is_queue = stream_config.retention == RetentionPolicy::WorkQueue;
+                self.duplicate_window = is_queue.then_some(stream_config.duplicate_window);
+                Some(stream_config.max_bytes)
             }
             None => None,
         };
-        let server_bytes = link.connected().client.max_payload();
+        let server_bytes = link.connected.client.max_payload();
         self.max_payload = stream::max_payload_bytes(server_bytes, self.is_stored(), topic_bytes);
         self.link = Some(link);
         self.has_timed_out = false;
@@ -99,46 +97,20 @@ impl NatsPublisher {
         self.target.stream.is_some()
     }
 
-    fn send(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.unknown.clear();
-        wire::check_message(kind, payload, self.max_payload)?;
-        self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
-    }
-
-    fn send_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.unknown.clear();
-        wire::send_valid(kind, payloads, self.max_payload, |good| self.send_all(stamp, kind, good))
-    }
-
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let (first, refusals) = (self.numbering.peek(0), self.refusals);
-        let message = |at: usize| {
-            let origin = MessageId { sequence: first.sequence + at as u64, ..first };
-            Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payloads[at]) }
+        let message = |index: usize| {
+            let origin = MessageId { sequence: first.sequence + index as u64, ..first };
+            Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payloads[index]) }
         };
         let (used, result) = self.send_new(payloads.len(), &message);
         self.numbering.advance(used);
         result
     }
 
-    fn send_with_origin(
-        &mut self,
-        origin: MessageId,
-        stamp: u64,
-        kind: u8,
-        payload: &[u8],
-    ) -> Result<(), PublishError> {
-        self.unknown.clear();
-        wire::check_message(kind, payload, self.max_payload)?;
-        let refusals = self.refusals;
-        let message = |_at: usize| Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payload) };
-        let (_used, result) = self.send_new(1, &message);
-        result.map_err(|e| e.error)
-    }
-
     /// Sends new messages, and keeps those in doubt. Returns the number of used sequence numbers beside the result.
     fn send_new(&mut self, count: usize, message: &dyn Fn(usize) -> Outgoing) -> (usize, Result<(), BatchError>) {
-        let since = self.server.clock().ticks();
+        let since = self.server.clock.ticks();
         let (sending, result) = self.deliver(count, message, since);
         self.count_refusal(&sending);
         let result = result.map_err(|error| {
@@ -156,39 +128,20 @@ impl NatsPublisher {
         }
     }
 
-    /// Finds out what became of the messages in doubt, or sends the same messages again.
-    fn resend_unknown(&mut self) -> Result<(), BatchError> {
-        let kept = std::mem::take(&mut self.unknown);
-        if kept.is_empty() || self.is_received() {
-            return Ok(());
-        }
-        if let Some(known_for) = self.expired_window(self.unknown_since) {
-            self.unknown = kept;
-            return Err(BatchError::all_unknown(self.unknown.len(), self.duplicate_error(known_for)));
-        }
-        let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone(), self.unknown_since);
-        let Err(error) = result else { return Ok(()) };
-        // A message that was not sent by this attempt was sent by an earlier one.
-        sending.mark_unknown(0..kept.len());
-        self.unknown = sending.unknown().map(|at| kept[at].clone()).collect();
-        // Applies to permanent errors, too: an earlier attempt may have arrived.
-        Err(BatchError::from_fates(&sending.fates, PublishError::Unknown(self.sentence(&error))))
-    }
-
     /// Returns the queue's duplicate window if it may be over for a message first sent at `since`. Half of the window
     /// is left for the delivery.
     fn expired_window(&self, since: u64) -> Option<Duration> {
-        let clock = self.server.clock();
+        let clock = self.server.clock;
         let ago_ns = i128::from(clock.ns_between(since, clock.ticks()));
-        self.duplicate_window.filter(|known_for| ago_ns > known_for.as_nanos() as i128 / 2)
+        self.duplicate_window.filter(|window| ago_ns > window.as_nanos() as i128 / 2)
     }
 
-    fn duplicate_error(&self, known_for: Duration) -> PublishError {
+    fn duplicate_error(&self, window: Duration) -> PublishError {
         PublishError::Unknown(format!(
             "{} knows a message again for {} s, which is too short to send it once more: it might be kept twice; look \
              whether it has come, or push it anew",
-            self.server.name(),
-            known_for.as_secs_f64()
+            self.server.name,
+            window.as_secs_f64()
         ))
     }
 
@@ -198,7 +151,7 @@ impl NatsPublisher {
         if !self.has_timed_out || self.is_stored() {
             return false;
         }
-        let has_passed = self.link.as_ref().is_some_and(|link| link.run(link.connected().round_trip()).is_ok());
+        let has_passed = self.link.as_ref().is_some_and(|link| link.run(link.connected.round_trip()).is_ok());
         if !has_passed {
             self.link = None;
         }
@@ -213,7 +166,7 @@ impl NatsPublisher {
         count: usize,
         message: &dyn Fn(usize) -> Outgoing,
         since: u64,
-    ) -> (PublishProgress, Result<(), NatsServerError>) {
+    ) -> (PublishProgress, ServerResult) {
         let mut sending = PublishProgress::new(count);
         let mut result = self.attempt(message, &mut sending);
         let is_known_again = self.is_stored() && self.expired_window(since).is_none();
@@ -232,7 +185,7 @@ impl NatsPublisher {
                 if error.is_server_specific()
                     && let Some(link) = &self.link
                 {
-                    self.server.skip_server(link.first_server());
+                    self.server.skip_server(link.first_server);
                 }
                 self.link = None;
             }
@@ -240,11 +193,7 @@ impl NatsPublisher {
         (sending, result)
     }
 
-    fn attempt(
-        &mut self,
-        message: &dyn Fn(usize) -> Outgoing,
-        sending: &mut PublishProgress,
-    ) -> Result<(), NatsServerError> {
+    fn attempt(&mut self, message: &dyn Fn(usize) -> Outgoing, sending: &mut PublishProgress) -> ServerResult {
         if self.link.is_none() {
             self.connect()?;
             self.reconnects += 1;
@@ -253,8 +202,8 @@ impl NatsPublisher {
         let PublishTarget { subject, stream } = &self.target;
         for together in sending.not_published().chunks(MAX_IN_FLIGHT) {
             let sent = match stream {
-                Some(_) => link.run(publish_stored(link.connected(), subject, together, message, sending)),
-                None => link.run(publish_core(link.connected(), subject, together, message, sending)),
+                Some(_) => link.run(publish_stored(&link.connected, subject, together, message, sending)),
+                None => link.run(publish_core(&link.connected, subject, together, message, sending)),
             };
             sent.map_err(|e| sending.first_error(e))?;
         }
@@ -262,25 +211,48 @@ impl NatsPublisher {
     }
 
     fn sentence(&self, error: &NatsServerError) -> String {
-        format!("{} {error}", self.server.name())
+        format!("{} {error}", self.server.name)
     }
 }
 
 impl Publisher for NatsPublisher {
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send(stamp, kind, payload)
+        self.unknown.clear();
+        wire::check_message(kind, payload, self.max_payload)?;
+        self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
     }
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.send_batch(stamp, kind, payloads)
+        self.unknown.clear();
+        wire::send_valid(kind, payloads, self.max_payload, |good| self.send_all(stamp, kind, good))
     }
 
     fn publish_with_id(&mut self, origin: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send_with_origin(origin, stamp, kind, payload)
+        self.unknown.clear();
+        wire::check_message(kind, payload, self.max_payload)?;
+        let refusals = self.refusals;
+        let message = |_index: usize| Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payload) };
+        let (_used, result) = self.send_new(1, &message);
+        result.map_err(|e| e.error)
     }
 
+    /// Finds out what became of the messages in doubt, or sends the same messages again.
     fn resend(&mut self) -> Result<(), BatchError> {
-        self.resend_unknown()
+        let kept = std::mem::take(&mut self.unknown);
+        if kept.is_empty() || self.is_received() {
+            return Ok(());
+        }
+        if let Some(window) = self.expired_window(self.unknown_since) {
+            self.unknown = kept;
+            return Err(BatchError::all_unknown(self.unknown.len(), self.duplicate_error(window)));
+        }
+        let (mut sending, result) = self.deliver(kept.len(), &|index: usize| kept[index].clone(), self.unknown_since);
+        let Err(error) = result else { return Ok(()) };
+        // A message that was not sent by this attempt was sent by an earlier one.
+        sending.mark_unknown(0..kept.len());
+        self.unknown = sending.unknown().map(|index| kept[index].clone()).collect();
+        // Applies to permanent errors, too: an earlier attempt may have arrived.
+        Err(BatchError::from_fates(&sending.fates, PublishError::Unknown(self.sentence(&error))))
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -290,15 +262,15 @@ impl Publisher for NatsPublisher {
 
 impl Pusher for NatsPublisher {
     fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send(stamp, kind, payload)
+        self.publish(stamp, kind, payload)
     }
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.send_batch(stamp, kind, payloads)
+        self.publish_batch(stamp, kind, payloads)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
-        self.resend_unknown()
+        Publisher::resend(self)
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -315,7 +287,7 @@ impl Drop for NatsPublisher {
             && !self.has_timed_out
             && Handle::try_current().is_err()
         {
-            let _ = link.run(link.connected().round_trip());
+            let _ = link.run(link.connected.round_trip());
         }
     }
 }

@@ -17,12 +17,10 @@ use crate::backlog::Backlog;
 use crate::connection::TIMEOUT;
 use crate::core_feed::{CoreFeed, QueueGroup};
 use crate::demand::{Demand, MAX_REQUESTED};
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::names;
 use crate::pulse::{age, safe_hold_time};
-use crate::queue_feed::{
-    DeliveredMessage, FeedRequest, FetchRequest, QueueFeed, QueueFeedConfig, Settlement, SettlementOutcome,
-};
+use crate::queue_feed::{DeliveredMessage, FeedRequest, QueueFeed, QueueFeedConfig, Settlement, SettlementOutcome};
 use crate::receipt::Receipt;
 use crate::server::NatsEndpoint;
 
@@ -52,13 +50,7 @@ pub(crate) struct CorePuller {
 }
 
 impl CorePuller {
-    /// Subscribes.
-    pub fn open(
-        server: Arc<NatsEndpoint>,
-        queue: &str,
-        config: &QueueConfig,
-        wait: Wait,
-    ) -> Result<Self, NatsServerError> {
+    pub fn open(server: Arc<NatsEndpoint>, queue: &str, config: &QueueConfig, wait: Wait) -> ServerResult<Self> {
         let (mailbox, backlog, foreign) = (Mailbox::new(), Backlog::default(), config.foreign);
         let group = QueueGroup { name: GROUP, queue: queue.to_owned(), foreign };
         let arrived = ArrivalSender::new(mailbox.clone());
@@ -86,10 +78,7 @@ impl Puller for CorePuller {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        match self.wait {
-            Wait::Block | Wait::Adaptive => self.arrivals.wait(timeout_ns),
-            Wait::Busy | Wait::Yield => self.wait.idle(),
-        }
+        if self.wait.sleeps() { self.arrivals.wait(timeout_ns) } else { self.wait.idle() }
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -144,22 +133,22 @@ impl StreamPuller {
     /// Makes the queue if it does not exist, without pulling from it yet. `pulling` must belong to this `config`.
     pub fn open(
         server: Arc<NatsEndpoint>,
-        pulling: QueueFeedConfig,
+        feed_config: QueueFeedConfig,
         config: &QueueConfig,
         wait: Wait,
         clock: HostClock,
-    ) -> Result<Self, NatsServerError> {
+    ) -> ServerResult<Self> {
         let (mailbox, demand) = (Mailbox::new(), Demand::default());
-        let (orders, ordered) = unbounded_channel();
-        let silence = pulling.silence;
-        let feed = QueueFeed::new(pulling, clock, ArrivalSender::new(mailbox.clone()), demand.clone(), ordered);
+        let (requests, received) = unbounded_channel();
+        let silence = feed_config.silence;
+        let feed = QueueFeed::new(feed_config, clock, ArrivalSender::new(mailbox.clone()), demand.clone(), received);
         Ok(Self {
             background: ReceiverThread::start(server.clone(), feed)?,
             server,
             clock,
             arrivals: ArrivalReceiver::new(mailbox),
             demand,
-            requests: orders,
+            requests,
             fetch_end: None,
             pending: 0,
             config: *config,
@@ -187,8 +176,8 @@ impl StreamPuller {
         }
         if self.fetch_end.is_none() {
             let (done, fetched) = sync_channel(1);
-            let order = FeedRequest::Fetch(FetchRequest { messages, done });
-            self.requests.send(order).map_err(|_ended| self.failure(&NatsServerError::Closed))?;
+            let request = FeedRequest::Fetch { messages, done };
+            self.requests.send(request).map_err(|_ended| self.failure(&NatsServerError::Closed))?;
             self.fetch_end = Some(fetched);
         }
         let ended = self.fetch_end.as_ref().map(|fetched| fetched.recv_timeout(FETCH_TIMEOUT));
@@ -206,18 +195,18 @@ impl StreamPuller {
         let (clock, now) = (self.clock, self.clock.ticks());
         let half_ns = self.silence.as_nanos() as i64 / 2;
         let mut stale = Vec::new();
-        let Self { arrivals, batch: taken, pending, epoch: era, .. } = self;
-        let has_some = !taken.is_empty();
-        let took = arrivals.take_arrivals(limit - taken.len(), has_some, |held| {
+        let Self { arrivals, batch, pending, epoch, .. } = self;
+        let has_some = !batch.is_empty();
+        let result = arrivals.take_arrivals(limit - batch.len(), has_some, |held| {
             *pending = usize::try_from(held.receipt.pending).unwrap_or(usize::MAX);
-            *era = held.epoch;
-            let lay_ns = clock.ns_between(held.ticks, now);
-            if lay_ns < half_ns {
-                taken.push(held);
+            *epoch = held.epoch;
+            let age_ns = clock.ns_between(held.ticks, now);
+            if age_ns < half_ns {
+                batch.push(held);
                 return (1, None);
             }
             // Past this age another puller may have the message, so it cannot be given back.
-            if lay_ns < half_ns + half_ns / 2 {
+            if age_ns < half_ns + half_ns / 2 {
                 stale.extend(held.message.reply);
             }
             (0, None)
@@ -226,12 +215,12 @@ impl StreamPuller {
             // A message that cannot be given back now is redelivered later.
             let _ = self.settle(stale, AckKind::Nak(None), false, CLOSE_TIMEOUT);
         }
-        if let Err(ReceiveError::MessagesLost(_)) = took {
+        if let Err(ReceiveError::MessagesLost(_)) = result {
             // The messages are gone with their queue; their reply subjects now belong to other messages.
             self.forget_unacknowledged();
             self.pending = 0;
         }
-        took.map(|_count| ())
+        result.map(|_count| ())
     }
 
     /// Acknowledges the messages about to be handed over, for delivery at most once. Fails unless the server has
@@ -248,8 +237,8 @@ impl StreamPuller {
         self.batch.clear();
         let Some(error) = error else {
             return Err(ReceiveError::MessagesLost(format!(
-                "{count} messages were to be handed over at most once, and came too long ago: this process stood \
-                 still, and somebody else may have had them; here they are gone"
+                "{count} messages for delivery at most once came too long ago, because this process was paused: \
+                 another puller may have had them, and they are not handed over"
             )));
         };
         if !error.is_transient() {
@@ -258,7 +247,7 @@ impl StreamPuller {
         Err(ReceiveError::MessagesLost(format!(
             "{} {error}; that was while {count} messages were to be handed over at most once: those that it knows to \
              be taken are gone, and the others come again",
-            self.server.name()
+            self.server.name
         )))
     }
 
@@ -268,7 +257,6 @@ impl StreamPuller {
         self.unacknowledged.clear();
     }
 
-    /// Returns the time since `ticks`.
     fn age(&self, ticks: u64) -> Duration {
         age(&self.clock, ticks)
     }
@@ -279,7 +267,7 @@ impl StreamPuller {
     }
 
     /// Settles messages with the server's confirmation, on a second connection if the first is lost: the server knows a
-    /// message by its place in the queue.
+    /// message by its position in the queue.
     fn settle_with_retry(&self, replies: Vec<Subject>, kind: AckKind, patience: Duration) -> SettlementOutcome {
         let begun = self.clock.ticks();
         let first = self.settle(replies.clone(), kind, true, patience);
@@ -307,17 +295,17 @@ impl StreamPuller {
         }
         settled.recv_timeout(patience).unwrap_or_else(|e| {
             // A settlement that the thread has not begun by now is dropped.
-            let has_gone_out = is_decided.swap(true, Ordering::Relaxed);
+            let was_sent = is_decided.swap(true, Ordering::Relaxed);
             let error = match e {
                 RecvTimeoutError::Timeout => NatsServerError::Timeout,
                 RecvTimeoutError::Disconnected => NatsServerError::Closed,
             };
-            SettlementOutcome { confirmed: 0, was_sent: has_gone_out, error: Some(error) }
+            SettlementOutcome { confirmed: 0, was_sent, error: Some(error) }
         })
     }
 
     fn failure(&self, error: &NatsServerError) -> ReceiveError {
-        ReceiveError::Other(format!("{} {error}", self.server.name()).into())
+        ReceiveError::Other(format!("{} {error}", self.server.name).into())
     }
 }
 
@@ -364,30 +352,30 @@ impl Puller for StreamPuller {
             return Ok(());
         }
         let count = replies.len();
-        let SettlementOutcome { confirmed, was_sent: has_gone_out, error } =
+        let SettlementOutcome { confirmed, was_sent, error } =
             self.settle_with_retry(replies, AckKind::Ack, SETTLE_TIMEOUT);
         let left = count - confirmed;
         match error {
             None if late == 0 => Ok(()),
             None => Err(ReceiveError::NotAcknowledged(format!(
                 "{late} messages were held for longer than a puller may be silent, and are acknowledged too late: \
-                 somebody else may have them, too; acknowledge sooner, or open the queue with a longer silence"
+                 another puller may have them, too; acknowledge sooner, or open the queue with a longer silence"
             ))),
-            Some(e) if e.is_transient() && has_gone_out => Err(ReceiveError::NotAcknowledged(format!(
-                "{} {e}; nobody knows of {left} messages: they are done with, or come again",
-                self.server.name()
+            Some(e) if e.is_transient() && was_sent => Err(ReceiveError::NotAcknowledged(format!(
+                "{} {e}; {left} messages are in doubt: they are acknowledged, or come again",
+                self.server.name
             ))),
             Some(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
                 "{} {e}; {left} messages are not acknowledged, and come again",
-                self.server.name()
+                self.server.name
             ))),
             Some(e) => Err(self.failure(&e)),
         }
     }
 
     fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {
-        let at = tag.checked_sub(self.first_tag).and_then(|at| usize::try_from(at).ok());
-        let held = at.and_then(|at| self.unacknowledged.get_mut(at)).and_then(Option::take);
+        let index = tag.checked_sub(self.first_tag).and_then(|index| usize::try_from(index).ok());
+        let held = index.and_then(|index| self.unacknowledged.get_mut(index)).and_then(Option::take);
         let Some(Unacknowledged { reply, ticks }) = held else {
             return Err(ReceiveError::NotAcknowledged(format!(
                 "no message with the tag {tag} is held here any more, and none is given back; give back what was \
@@ -397,29 +385,28 @@ impl Puller for StreamPuller {
         let left = self.return_time_left(ticks);
         if left.is_zero() {
             return Err(ReceiveError::NotAcknowledged(format!(
-                "the message with the tag {tag} was held for so long that somebody else may have it by now, and is not \
-                 given back; it comes again by itself; give back sooner, or open the queue with a longer silence"
+                "the message with the tag {tag} was held for so long that another puller may have it by now, and is \
+                 not given back; it comes again by itself; give back sooner, or open the queue with a longer silence"
             )));
         }
         match self.settle_with_retry(vec![reply], AckKind::Nak(None), left.min(SETTLE_TIMEOUT)).error {
             None => Ok(()),
             Some(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
                 "{} {e}; the message with the tag {tag} may not be given back, and comes again later",
-                self.server.name()
+                self.server.name
             ))),
             Some(e) => Err(self.failure(&e)),
         }
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        match self.wait {
-            // `pull` waits for the messages that are known to wait at the server.
-            Wait::Block | Wait::Adaptive if self.pending > 0 => {}
-            Wait::Block | Wait::Adaptive => {
-                self.request_next();
-                self.arrivals.wait(timeout_ns);
-            }
-            Wait::Busy | Wait::Yield => self.wait.idle(),
+        if !self.wait.sleeps() {
+            return self.wait.idle();
+        }
+        // `pull` waits for the messages that are known to wait at the server.
+        if self.pending == 0 {
+            self.request_next();
+            self.arrivals.wait(timeout_ns);
         }
     }
 
@@ -437,8 +424,8 @@ impl Drop for StreamPuller {
     /// Leaves alone those that another puller may have by now.
     fn drop(&mut self) {
         let held = std::mem::take(&mut self.unacknowledged).into_iter().flatten();
-        let ours = held.filter(|held| !self.return_time_left(held.ticks).is_zero());
-        let replies: Vec<Subject> = ours.map(|held| held.reply).collect();
+        let returnable = held.filter(|held| !self.return_time_left(held.ticks).is_zero());
+        let replies: Vec<Subject> = returnable.map(|held| held.reply).collect();
         if !replies.is_empty() {
             // Messages that cannot be given back now are redelivered after the silence.
             let _ = self.settle(replies, AckKind::Nak(None), false, CLOSE_TIMEOUT);

@@ -16,7 +16,6 @@ pub(crate) struct Pulse<C> {
     interval: Duration,
     /// The time of the last beat but one, in ticks.
     previous: u64,
-    /// The time of the last beat, in ticks.
     last: u64,
 }
 
@@ -27,7 +26,6 @@ impl<C: Clock> Pulse<C> {
         Self { clock, interval: silence / BEATS, previous: now, last: now }
     }
 
-    /// Returns the time between two beats.
     pub fn interval(&self) -> Duration {
         self.interval
     }
@@ -38,7 +36,6 @@ impl<C: Clock> Pulse<C> {
         (self.previous, self.last) = (now, now);
     }
 
-    /// Records a beat, if it is time for one.
     pub fn beat(&mut self) {
         let now = self.clock.ticks();
         if self.clock.ns_between(self.last, now) >= self.interval.as_nanos() as i64 {
@@ -46,7 +43,6 @@ impl<C: Clock> Pulse<C> {
         }
     }
 
-    /// Returns the time since `ticks`.
     pub fn age(&self, ticks: u64) -> Duration {
         age(&self.clock, ticks)
     }
@@ -76,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_after_a_process_stood_still_is_as_old_as_that() {
+    fn messages_read_after_a_pause_count_as_old_as_the_pause() {
         let clock = SimulatedClock::at(0);
         let mut pulse = Pulse::new(clock.clone(), Duration::from_nanos(1600));
         // Never paused: `since` is never more than two beats old.

@@ -25,7 +25,7 @@ use crate::confirmations::Confirmations;
 use crate::connection::NatsConnection;
 use crate::dead_letters::DeadLetterQueue;
 use crate::demand::Demand;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::inbox::{ConsumerInbox, InboxFetch};
 use crate::pulse::{Pulse, safe_hold_time};
 use crate::receipt::Receipt;
@@ -38,7 +38,6 @@ const DEAD_LETTER_RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct DeliveredMessage {
     /// The message, whose reply subject takes the acknowledgement.
     pub message: Message,
-    /// The server's metadata of the message.
     pub receipt: Receipt,
     /// A time before its arrival, in ticks of the host's clock.
     pub ticks: u64,
@@ -48,27 +47,20 @@ pub(crate) struct DeliveredMessage {
 
 /// A request of the caller to the thread.
 pub(crate) enum FeedRequest {
-    /// Settle messages.
     Settle(Settlement),
-    /// Fetch messages that wait at the server.
-    Fetch(FetchRequest),
-}
-
-/// A request for messages that wait at the server.
-pub(crate) struct FetchRequest {
-    /// Max messages.
-    pub messages: usize,
-    /// The channel that signals the end, when the messages are in the mailbox. It is dropped if the connection is lost.
-    pub done: SyncSender<()>,
+    /// Fetches at most this many messages that wait at the server.
+    Fetch {
+        messages: usize,
+        /// The channel that signals the end, when the messages are in the mailbox; dropped if the connection is lost.
+        done: SyncSender<()>,
+    },
 }
 
 /// An acknowledgement, or a negative one, of messages that were held.
 pub(crate) struct Settlement {
-    /// The reply subjects of the messages.
     pub replies: Vec<Subject>,
     /// The era of the messages: in another era the same subjects belong to other messages.
     pub epoch: u64,
-    /// The kind: done, or not.
     pub kind: AckKind,
     /// True if the server's answers are waited for; else it is enough that the acknowledgements are sent.
     pub is_confirmed: bool,
@@ -79,9 +71,7 @@ pub(crate) struct Settlement {
     pub done: SyncSender<SettlementOutcome>,
 }
 
-/// The outcome of a settlement.
 pub(crate) struct SettlementOutcome {
-    /// The number of messages that the server has confirmed.
     pub confirmed: usize,
     /// True if the settlement was sent, so that it may have arrived for the unconfirmed messages, too.
     pub was_sent: bool,
@@ -89,11 +79,8 @@ pub(crate) struct SettlementOutcome {
     pub error: Option<NatsServerError>,
 }
 
-/// The configuration of a queue's feed.
 pub(crate) struct QueueFeedConfig {
-    /// The queue's name.
     pub queue: String,
-    /// The configuration of its stream.
     pub stream: Config,
     /// The time without an acknowledgement after which any puller may get a message again.
     pub silence: Duration,
@@ -115,9 +102,9 @@ pub(crate) struct QueueFeed {
     /// The creation time of the stream: a stream that was lost and made anew holds nothing that was pushed before.
     created: Option<DateTime>,
     /// The number of messages that the stream was seen to have had. A stream that has come back with fewer gives their
-    /// places to other messages.
+    /// positions to other messages.
     seen_count: u64,
-    /// The received message with the highest place in the stream.
+    /// The received message with the highest position in the stream.
     newest: Option<Receipt>,
     /// The number of times that the stream was lost or came back older.
     epoch: u64,
@@ -126,20 +113,19 @@ pub(crate) struct QueueFeed {
 }
 
 impl QueueFeed {
-    /// Makes a feed that is not attached yet.
     pub fn new(
-        pulling: QueueFeedConfig,
+        config: QueueFeedConfig,
         clock: HostClock,
         mailbox: ArrivalSender<DeliveredMessage>,
         demand: Demand,
-        orders: UnboundedReceiver<FeedRequest>,
+        requests: UnboundedReceiver<FeedRequest>,
     ) -> Self {
         Self {
-            pulse: Pulse::new(clock, pulling.silence),
-            config: pulling,
+            pulse: Pulse::new(clock, config.silence),
+            config,
             mailbox,
             demand,
-            requests: orders,
+            requests,
             inbox: None,
             confirmations: None,
             created: None,
@@ -151,14 +137,14 @@ impl QueueFeed {
     }
 
     /// Reports a loss if the stream is not the one of the last connection, or has come back with less: with fewer
-    /// messages than were seen, or with other messages at the places of those that were received.
+    /// messages than were seen, or with other messages at the positions of those that were received.
     fn detect_loss(&mut self, created: DateTime, last: u64, is_replaced: bool) {
         let before = self.created.replace(created);
         let seen = std::mem::replace(&mut self.seen_count, last);
         let queue = &self.config.queue;
         let sentence = match before {
             Some(made) if made != created => format!(
-                "the queue '{queue}' was lost with the server, or removed; what was in it is gone; it is made anew"
+                "the queue '{queue}' was lost with the server, or removed; its messages are gone; it is recreated"
             ),
             Some(_) if last < seen || is_replaced => format!(
                 "the queue '{queue}' has come back as it was some time ago; what was pushed since is gone, and what \
@@ -171,8 +157,8 @@ impl QueueFeed {
         self.mailbox.report_loss(Err(FeedReport::MessagesLost(sentence)));
     }
 
-    /// Reports whether another message has the place of the newest message that was received.
-    async fn is_replaced(&self, stream: &Stream) -> Result<bool, NatsServerError> {
+    /// Reports whether another message has the position of the newest message that was received.
+    async fn is_replaced(&self, stream: &Stream) -> ServerResult<bool> {
         let Some(newest) = self.newest else { return Ok(false) };
         match stream.get_raw_message(newest.sequence + 1).await {
             Ok(found) => Ok(found.time.unix_timestamp_nanos() != i128::from(newest.time_ns)),
@@ -184,7 +170,7 @@ impl QueueFeed {
 
     /// Puts a message into the mailbox and returns true; a foreign message is dropped, and one that was delivered too
     /// often is moved to the dead letters.
-    async fn forward(&mut self, connected: &NatsConnection, message: Message) -> Result<bool, NatsServerError> {
+    async fn forward(&mut self, connected: &NatsConnection, message: Message) -> ServerResult<bool> {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| NatsServerError::NotNats("a message without a receipt".to_owned()))?;
         self.seen_count = self.seen_count.max(receipt.sequence + 1);
@@ -213,9 +199,9 @@ impl QueueFeed {
         connected: &NatsConnection,
         message: &Message,
         receipt: &Receipt,
-    ) -> Result<(), NatsServerError> {
-        let Self { config: pulling, confirmations, .. } = self;
-        let (Some(dead_letters), Some(confirmations)) = (&pulling.dead_letters, confirmations) else { return Ok(()) };
+    ) -> ServerResult {
+        let Self { config, confirmations, .. } = self;
+        let (Some(dead_letters), Some(confirmations)) = (&config.dead_letters, confirmations) else { return Ok(()) };
         let moving = async {
             dead_letters.store(connected, message, receipt).await?;
             confirmations.confirm(connected, message.reply.as_slice(), AckKind::Ack, &mut 0).await
@@ -241,14 +227,14 @@ impl QueueFeed {
     }
 
     /// Returns true if a message of that era, which came after `ticks`, is surely held by this puller alone.
-    fn is_held(&self, era: u64, ticks: u64) -> bool {
-        era == self.epoch && self.pulse.age(ticks) < safe_hold_time(self.config.silence)
+    fn is_held(&self, epoch: u64, ticks: u64) -> bool {
+        epoch == self.epoch && self.pulse.age(ticks) < safe_hold_time(self.config.silence)
     }
 
-    async fn handle_request(&mut self, connected: &NatsConnection, order: FeedRequest) -> Result<(), NatsServerError> {
-        match order {
+    async fn handle_request(&mut self, connected: &NatsConnection, request: FeedRequest) -> ServerResult {
+        match request {
             FeedRequest::Settle(settlement) => self.settle(connected, settlement).await,
-            FeedRequest::Fetch(FetchRequest { messages, done }) => {
+            FeedRequest::Fetch { messages, done } => {
                 connected.with_timeout(self.fetch(connected, messages)).await?;
                 // The caller may have given up waiting.
                 let _ = done.try_send(());
@@ -257,7 +243,7 @@ impl QueueFeed {
         }
     }
 
-    async fn fetch(&mut self, connected: &NatsConnection, messages: usize) -> Result<(), NatsServerError> {
+    async fn fetch(&mut self, connected: &NatsConnection, messages: usize) -> ServerResult {
         let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
         let mut fetch = inbox.fetch(messages).await?;
         self.forward_fetched(connected, &mut fetch).await?;
@@ -270,11 +256,7 @@ impl QueueFeed {
     }
 
     /// Hands on all messages of a fetch.
-    async fn forward_fetched(
-        &mut self,
-        connected: &NatsConnection,
-        fetch: &mut InboxFetch,
-    ) -> Result<(), NatsServerError> {
+    async fn forward_fetched(&mut self, connected: &NatsConnection, fetch: &mut InboxFetch) -> ServerResult {
         loop {
             let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
             let Some(message) = inbox.next_fetched(fetch).await? else { return Ok(()) };
@@ -283,23 +265,23 @@ impl QueueFeed {
     }
 
     /// Sends a settlement, and fails if the connection is lost: the caller then sends it again on the next connection.
-    async fn settle(&mut self, connected: &NatsConnection, settlement: Settlement) -> Result<(), NatsServerError> {
-        let Settlement { replies, epoch: era, kind, is_confirmed, is_decided, done } = settlement;
+    async fn settle(&mut self, connected: &NatsConnection, settlement: Settlement) -> ServerResult {
+        let Settlement { replies, epoch, kind, is_confirmed, is_decided, done } = settlement;
         // Relaxed: the flag orders no other memory.
         if is_decided.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         // Messages of another era are gone with their queue. Their subjects now belong to other messages, so nothing is
         // sent, and the caller gets an error.
-        let is_of_now = era == self.epoch;
-        let (mut confirmed, mut has_gone_out) = (0, false);
-        let (confirmations, counted, gone_out) = (&mut self.confirmations, &mut confirmed, &mut has_gone_out);
+        let is_of_now = epoch == self.epoch;
+        let (mut confirmed, mut was_sent) = (0, false);
+        let (confirmations, counted, sent_flag) = (&mut self.confirmations, &mut confirmed, &mut was_sent);
         let settled = connected.with_timeout(async move {
             connected.process_incoming(false).await?;
             if !is_of_now {
                 return Err(NatsServerError::StreamGone);
             }
-            *gone_out = true;
+            *sent_flag = true;
             match confirmations {
                 Some(confirmations) if is_confirmed => confirmations.confirm(connected, &replies, kind, counted).await,
                 _ => send_acks(connected, &replies, kind).await,
@@ -308,13 +290,13 @@ impl QueueFeed {
         let error = settled.await.err();
         let is_lost = is_of_now && error.as_ref().is_some_and(NatsServerError::is_retryable);
         // The caller may have given up waiting.
-        let _ = done.try_send(SettlementOutcome { confirmed, was_sent: has_gone_out, error });
+        let _ = done.try_send(SettlementOutcome { confirmed, was_sent, error });
         if is_lost { Err(NatsServerError::Closed) } else { Ok(()) }
     }
 }
 
 impl BackgroundFeed for QueueFeed {
-    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn attach(&mut self, connected: &NatsConnection) -> ServerResult {
         self.inbox = None;
         let stream = stream::ensure(connected, &self.config.stream).await?;
         let consumer = stream.create_consumer(shared_consumer_config(self.config.silence)).await?;
@@ -327,25 +309,25 @@ impl BackgroundFeed for QueueFeed {
         Ok(())
     }
 
-    async fn run(&mut self, connected: &NatsConnection) -> Result<Infallible, NatsServerError> {
+    async fn run(&mut self, connected: &NatsConnection) -> ServerResult<Infallible> {
         loop {
             let inbox = self.inbox.as_mut().ok_or(NatsServerError::Closed)?;
             let next = {
-                let order = pin!(self.requests.recv());
+                let request = pin!(self.requests.recv());
                 let message = pin!(inbox.next());
-                let mut waiting = select(order, message);
+                let mut waiting = select(request, message);
                 loop {
-                    let came = timeout(self.pulse.interval(), &mut waiting).await;
+                    let event = timeout(self.pulse.interval(), &mut waiting).await;
                     self.pulse.beat();
-                    match came {
-                        Ok(Either::Left((order, _))) => break Either::Left(order),
+                    match event {
+                        Ok(Either::Left((request, _))) => break Either::Left(request),
                         Ok(Either::Right((message, _))) => break Either::Right(message),
                         Err(_elapsed) => {}
                     }
                 }
             };
             match next {
-                Either::Left(Some(order)) => self.handle_request(connected, order).await?,
+                Either::Left(Some(request)) => self.handle_request(connected, request).await?,
                 Either::Left(None) => return Err(NatsServerError::Closed),
                 Either::Right(message) => {
                     if self.forward(connected, message?).await? {
@@ -358,14 +340,14 @@ impl BackgroundFeed for QueueFeed {
 
     /// Gives back the messages that came and were not handed over, so that another puller gets them at once. Leaves
     /// alone those that another puller may have by now.
-    async fn detach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn detach(&mut self, connected: &NatsConnection) -> ServerResult {
         let mut unread: Vec<Message> = Vec::new();
         while let Some(held) = self.mailbox.take_back() {
             unread.extend(held.ok().filter(|held| self.is_held(held.epoch, held.ticks)).map(|held| held.message));
         }
-        let is_ours = self.is_held(self.epoch, self.pulse.since());
+        let may_return = self.is_held(self.epoch, self.pulse.since());
         if let Some(inbox) = self.inbox.take() {
-            unread.extend(inbox.close().await.into_iter().filter(|_| is_ours));
+            unread.extend(inbox.close().await.into_iter().filter(|_| may_return));
         }
         let replies: Vec<Subject> = unread.into_iter().filter_map(|message| message.reply).collect();
         send_acks(connected, &replies, AckKind::Nak(None)).await?;
@@ -378,7 +360,7 @@ impl BackgroundFeed for QueueFeed {
 }
 
 /// Returns when the acknowledgements are sent.
-async fn send_acks(connected: &NatsConnection, replies: &[Subject], kind: AckKind) -> Result<(), NatsServerError> {
+async fn send_acks(connected: &NatsConnection, replies: &[Subject], kind: AckKind) -> ServerResult {
     for reply in replies {
         connected.client.publish(reply.clone(), kind.into()).await?;
     }

@@ -5,10 +5,9 @@
 //!   $JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream sequence>.…              by newer servers
 //! ```
 
-/// The metadata of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
-    /// The message's place in its stream, from 0; the server counts from 1.
+    /// The message's position in its stream, from 0; the server counts from 1.
     pub sequence: u64,
     /// The number of its deliveries to any puller, this one included.
     pub deliveries: u32,
@@ -41,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receipts_of_old_and_new_servers_are_read() {
+    fn receipts_of_old_and_new_servers_parse() {
         let receipt = |sequence, deliveries, time_ns, pending| Some(Receipt { sequence, deliveries, time_ns, pending });
         for (reply, expected) in [
             ("$JS.ACK.tickpath-topic-a=b.j879eeYx.1.3.1.1795192033655981456.0", receipt(2, 1, 1795192033655981456, 0)),

@@ -15,32 +15,32 @@ use tickpath_bus_api::{ConnectError, TopicNames};
 use tickpath_clock::HostClock;
 use tickpath_tls::{ALL_VERSIONS, client_config};
 
-use crate::error::{ErrorContext, NatsServerError};
+use crate::error::{ErrorContext, NatsServerError, ServerResult};
 
-/// The default port.
 pub(crate) const PORT: u16 = 4222;
 
-/// The form of a URL of this transport, for errors.
-const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?jetstream[&durable][&replicas=N]][&tls][&silence=SECONDS] or \
-                    nats://TOKEN@HOST:PORT, or log in by a file: ?creds=FILE or ?nkey=FILE";
+const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?jetstream[&durable][&replicas=N]][&tls]\
+                    [&silence=SECONDS] or nats://TOKEN@HOST:PORT, or log in by a file: ?creds=FILE or ?nkey=FILE";
 
 /// Max copies that JetStream keeps of a stream.
 const MAX_REPLICAS: usize = 5;
 
 /// The servers of a URL, of which the first that answers is used, and the login.
 pub(crate) struct NatsEndpoint {
-    name: String,
+    /// URL of the servers without a password, for errors.
+    pub name: String,
     hosts: String,
     addresses: Vec<ServerAddress>,
     login: Option<NatsLogin>,
     tls: Option<ClientTlsFiles>,
     /// The storage of topics and queues; none with core NATS, which keeps nothing.
-    storage: Option<StreamStorage>,
-    silence: Duration,
-    clock: HostClock,
+    pub storage: Option<StreamStorage>,
+    /// Longest silence of the server before the connection of a subscriber or puller counts as lost.
+    pub silence: Duration,
+    pub clock: HostClock,
     /// The index of the address that is tried first, modulo the number of addresses.
     first: AtomicUsize,
-    names: TopicNames,
+    pub names: TopicNames,
 }
 
 /// The storage of the streams that this process makes.
@@ -85,10 +85,10 @@ impl NatsEndpoint {
                 return Err(format!("'{option}' in the URL has no value"));
             }
         }
-        let places: Vec<String> = url.servers.iter().map(|server| server.with_port_or(PORT)).collect();
+        let hosts_and_ports: Vec<String> = url.servers.iter().map(|server| server.with_port_or(PORT)).collect();
         let hosts: Vec<&str> = url.servers.iter().map(|server| server.host.as_str()).collect();
         Ok(Self {
-            name: format!("{}://{}", url.scheme, places.join(",")),
+            name: format!("{}://{}", url.scheme, hosts_and_ports.join(",")),
             hosts: hosts.join(","),
             addresses: url.servers.clone(),
             login: read_login(url)?,
@@ -101,26 +101,6 @@ impl NatsEndpoint {
         })
     }
 
-    /// Returns the names of topics on the server.
-    pub fn names(&self) -> &TopicNames {
-        &self.names
-    }
-
-    /// Returns how long the server may send nothing to a subscriber or puller before its connection counts as lost.
-    pub fn silence(&self) -> Duration {
-        self.silence
-    }
-
-    /// Returns the clock that measures the waiting for a server.
-    pub fn clock(&self) -> HostClock {
-        self.clock
-    }
-
-    /// Returns the URL of the servers without a password, for sentences.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Returns one URL per server, as the client library expects it, in the order in which the servers are to be tried.
     pub fn urls(&self) -> Vec<String> {
         let mut addresses = self.addresses.clone();
@@ -129,7 +109,6 @@ impl NatsEndpoint {
         addresses.iter().map(|address| format!("nats://{}", address.with_port_or(PORT))).collect()
     }
 
-    /// Returns the number of servers.
     pub fn count(&self) -> usize {
         self.addresses.len()
     }
@@ -147,7 +126,7 @@ impl NatsEndpoint {
 
     /// Runs `work`, which connects, for one server after the other, as long as it fails for want of JetStream or of a
     /// leader.
-    pub fn try_each<T>(&self, mut work: impl FnMut() -> Result<T, NatsServerError>) -> Result<T, NatsServerError> {
+    pub fn try_each<T>(&self, mut work: impl FnMut() -> ServerResult<T>) -> ServerResult<T> {
         for _ in 1..self.count() {
             let first = self.first();
             match work() {
@@ -163,19 +142,12 @@ impl NatsEndpoint {
         })
     }
 
-    /// Returns host and port of each server.
     pub fn addresses(&self) -> impl Iterator<Item = (&str, u16)> {
         self.addresses.iter().map(|address| (address.host.as_str(), address.port_or(PORT)))
     }
 
-    /// Returns true if topics and queues are kept in JetStream.
     pub fn is_jetstream(&self) -> bool {
         self.storage.is_some()
-    }
-
-    /// Returns how topics and queues are stored; none with core NATS.
-    pub fn storage(&self) -> Option<StreamStorage> {
-        self.storage
     }
 
     /// Returns the options that decide what a connect error means.
@@ -189,7 +161,7 @@ impl NatsEndpoint {
     }
 
     /// Returns the client library's options, with login and TLS. Reads the files that the URL names.
-    pub fn options(&self) -> Result<ConnectOptions, NatsServerError> {
+    pub fn options(&self) -> ServerResult<ConnectOptions> {
         let options = match &self.login {
             None => ConnectOptions::new(),
             Some(NatsLogin::Token(token)) => ConnectOptions::with_token(token.clone()),
@@ -206,7 +178,6 @@ impl NatsEndpoint {
         Ok(options.require_tls(self.tls.is_some()).tls_client_config(config))
     }
 
-    /// Turns an error into that of a connect.
     pub fn error(&self, error: &NatsServerError) -> ConnectError {
         match error {
             NatsServerError::FutureSequence { .. } => ConnectError::Other(error.to_string().into()),
@@ -275,30 +246,29 @@ fn read_storage(url: &Url) -> Result<Option<StreamStorage>, String> {
     Ok(Some(StreamStorage { is_durable: url.has("durable"), replicas }))
 }
 
-fn credentials_options(file: &Path) -> Result<ConnectOptions, NatsServerError> {
+fn credentials_options(file: &Path) -> ServerResult<ConnectOptions> {
     let text = read(file, "creds")?;
-    let place = file.display();
+    let path = file.display();
     ConnectOptions::with_credentials(&text).map_err(|e| {
-        NatsServerError::File(format!("{place}: {e}; 'creds' must be a file as 'nsc generate creds' writes it"))
+        NatsServerError::File(format!("{path}: {e}; 'creds' must be a file as 'nsc generate creds' writes it"))
     })
 }
 
 /// Reads the first word that can be a user's seed; tools write comments around it.
-fn read_seed(file: &Path) -> Result<String, NatsServerError> {
+fn read_seed(file: &Path) -> ServerResult<String> {
     let text = read(file, "nkey")?;
     let seed = text.split_whitespace().find(|word| word.starts_with("SU") && word.len() > 40);
-    let place = file.display();
-    let none =
-        || NatsServerError::File(format!("{place}: there is no seed in it; 'nkey' must be a file with one: SU…"));
+    let path = file.display();
+    let none = || NatsServerError::File(format!("{path}: there is no seed in it; 'nkey' must be a file with one: SU…"));
     seed.map(str::to_owned).ok_or_else(none)
 }
 
-fn read(file: &Path, option: &str) -> Result<String, NatsServerError> {
-    let place = file.display();
-    fs::read_to_string(file).map_err(|e| NatsServerError::File(format!("{place}: {e}; check '{option}' in the URL")))
+fn read(file: &Path, option: &str) -> ServerResult<String> {
+    let path = file.display();
+    fs::read_to_string(file).map_err(|e| NatsServerError::File(format!("{path}: {e}; check '{option}' in the URL")))
 }
 
-fn trusting_config(files: &ClientTlsFiles) -> Result<ClientConfig, NatsServerError> {
+fn trusting_config(files: &ClientTlsFiles) -> ServerResult<ClientConfig> {
     let identity = files.identity.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
     client_config(files.ca.as_deref(), identity, ALL_VERSIONS).map_err(NatsServerError::File)
 }
@@ -344,14 +314,14 @@ mod tests {
                 Some(NatsLogin::Creds(file)) => format!("creds {}", file.display()),
                 Some(NatsLogin::Nkey(file)) => format!("nkey {}", file.display()),
             };
-            assert_eq!((server.name(), found.as_str(), server.storage()), (name, login, keeping), "{url}");
+            assert_eq!((server.name.as_str(), found.as_str(), server.storage), (name, login, keeping), "{url}");
             assert_eq!(server.tls.is_some(), url.contains("tls"), "{url}");
             assert_eq!(format!("{server:?}"), name);
         }
     }
 
     #[test]
-    fn the_server_that_was_of_no_use_is_tried_last() {
+    fn a_skipped_server_is_tried_last() {
         let server = NatsEndpoint::parse("nats://a:1,b:2,c:3?jetstream").unwrap();
         let then = server.first();
         assert_eq!(server.urls(), ["nats://a:1", "nats://b:2", "nats://c:3"]);

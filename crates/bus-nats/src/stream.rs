@@ -9,7 +9,7 @@ use tickpath_bus_api::wire::HEADER_BYTES;
 use tickpath_bus_api::{Policy, TopicConfig};
 
 use crate::connection::NatsConnection;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::names;
 use crate::server::StreamStorage;
 
@@ -36,20 +36,17 @@ const ID_BYTES: usize = 10 + 13 + 32 + 2 + 2;
 /// The shortest age at which messages expire.
 const MIN_AGE: Duration = Duration::from_millis(100);
 
-/// The smallest capacity of a topic, in bytes.
 const MIN_CAPACITY_BYTES: usize = 4096;
 
-/// The server's value for no limit.
 const UNLIMITED: i64 = -1;
 
-/// Returns the configuration of a topic's stream.
-pub(crate) fn topic_stream_config(topic: &str, config: &TopicConfig, keeping: StreamStorage) -> Config {
+pub(crate) fn topic_stream_config(topic: &str, config: &TopicConfig, storage: StreamStorage) -> Config {
     let max_bytes = match config.policy {
         Policy::Keep => UNLIMITED,
         Policy::Overwrite | Policy::Fail => config.capacity_bytes.max(MIN_CAPACITY_BYTES) as i64,
     };
     let (name, subject) = (names::topic_stream(topic), names::topic_subject(topic));
-    let kept = stream_config(name, subject, RetentionPolicy::Limits, keeping);
+    let kept = stream_config(name, subject, RetentionPolicy::Limits, storage);
     let Some(age_ns) = config.max_age_ns else { return Config { max_bytes, ..kept } };
     let max_age = Duration::from_nanos(age_ns).max(MIN_AGE);
     // The server refuses a duplicate window that is longer than the age of messages.
@@ -57,22 +54,22 @@ pub(crate) fn topic_stream_config(topic: &str, config: &TopicConfig, keeping: St
 }
 
 /// Returns the configuration of a queue's stream, from which acknowledged messages are removed.
-pub(crate) fn queue_stream_config(queue: &str, keeping: StreamStorage) -> Config {
-    stream_config(names::queue_stream(queue), names::queue_subject(queue), RetentionPolicy::WorkQueue, keeping)
+pub(crate) fn queue_stream_config(queue: &str, storage: StreamStorage) -> Config {
+    stream_config(names::queue_stream(queue), names::queue_subject(queue), RetentionPolicy::WorkQueue, storage)
 }
 
 /// Makes the stream if it does not exist. An existing one is taken with its capacity, but not with another policy or
 /// age, nor in another storage, nor on fewer servers.
-pub(crate) async fn ensure(connected: &NatsConnection, wanted: &Config) -> Result<Stream, NatsServerError> {
+pub(crate) async fn ensure(connected: &NatsConnection, wanted: &Config) -> ServerResult<Stream> {
     let error = match connected.context.create_stream(wanted).await {
         Ok(stream) => return Ok(stream),
         Err(error) => error,
     };
-    let is_there = match error.kind() {
-        CreateStreamErrorKind::JetStream(said) => said.error_code() == ErrorCode::STREAM_NAME_EXIST,
+    let exists = match error.kind() {
+        CreateStreamErrorKind::JetStream(answer) => answer.error_code() == ErrorCode::STREAM_NAME_EXIST,
         _ => false,
     };
-    if !is_there {
+    if !exists {
         return Err(error.into());
     }
     let stream = find(connected, &wanted.name).await?.ok_or(NatsServerError::StreamGone)?;
@@ -80,8 +77,7 @@ pub(crate) async fn ensure(connected: &NatsConnection, wanted: &Config) -> Resul
     Ok(stream)
 }
 
-/// Returns the stream of this name, if it exists.
-pub(crate) async fn find(connected: &NatsConnection, name: &str) -> Result<Option<Stream>, NatsServerError> {
+pub(crate) async fn find(connected: &NatsConnection, name: &str) -> ServerResult<Option<Stream>> {
     match connected.context.get_stream(name).await.map_err(NatsServerError::from) {
         Ok(stream) => Ok(Some(stream)),
         Err(NatsServerError::StreamGone) => Ok(None),
@@ -90,7 +86,7 @@ pub(crate) async fn find(connected: &NatsConnection, name: &str) -> Result<Optio
 }
 
 /// Removes the stream of this name, if it exists.
-pub(crate) async fn remove(connected: &NatsConnection, name: &str) -> Result<(), NatsServerError> {
+pub(crate) async fn remove(connected: &NatsConnection, name: &str) -> ServerResult {
     match connected.context.delete_stream(name).await.map_err(NatsServerError::from) {
         Ok(_) | Err(NatsServerError::StreamGone) => Ok(()),
         Err(e) => Err(e),
@@ -98,7 +94,7 @@ pub(crate) async fn remove(connected: &NatsConnection, name: &str) -> Result<(),
 }
 
 /// Returns the number of a queue's messages that no puller has requested yet.
-pub(crate) async fn count_waiting(connected: &NatsConnection, name: &str) -> Result<u64, NatsServerError> {
+pub(crate) async fn count_waiting(connected: &NatsConnection, name: &str) -> ServerResult<u64> {
     let Some(stream) = find(connected, name).await? else { return Ok(0) };
     match stream.consumer_info(QUEUE_CONSUMER).await {
         Ok(consumer) => Ok(consumer.num_pending),
@@ -120,7 +116,7 @@ pub(crate) fn max_payload_bytes(server_bytes: usize, is_jetstream: bool, topic_b
     server_bytes.min(topic_bytes).saturating_sub(HEADER_BYTES).min(MAX_PAYLOAD_BYTES)
 }
 
-fn stream_config(name: String, subject: String, retention: RetentionPolicy, keeping: StreamStorage) -> Config {
+fn stream_config(name: String, subject: String, retention: RetentionPolicy, storage: StreamStorage) -> Config {
     Config {
         name,
         subjects: vec![subject],
@@ -128,8 +124,8 @@ fn stream_config(name: String, subject: String, retention: RetentionPolicy, keep
         max_bytes: UNLIMITED,
         max_messages: UNLIMITED,
         discard: DiscardPolicy::Old,
-        storage: if keeping.is_durable { StorageType::File } else { StorageType::Memory },
-        num_replicas: keeping.replicas,
+        storage: if storage.is_durable { StorageType::File } else { StorageType::Memory },
+        num_replicas: storage.replicas,
         duplicate_window: match retention {
             RetentionPolicy::WorkQueue => QUEUE_DUPLICATE_WINDOW,
             _ => TOPIC_DUPLICATE_WINDOW,
@@ -138,18 +134,18 @@ fn stream_config(name: String, subject: String, retention: RetentionPolicy, keep
     }
 }
 
-fn check_config(there: &Config, wanted: &Config) -> Result<(), NatsServerError> {
+fn check_config(existing: &Config, wanted: &Config) -> ServerResult {
     let subject = wanted.subjects.concat();
-    if policy(there) != policy(wanted) {
-        return Err(NatsServerError::PolicyMismatch { topic: subject, there: policy(there).name() });
+    if policy(existing) != policy(wanted) {
+        return Err(NatsServerError::PolicyMismatch { topic: subject, existing: policy(existing).name() });
     }
-    if there.max_age != wanted.max_age {
-        return Err(NatsServerError::MaxAgeMismatch { topic: subject, there: age_text(there.max_age) });
+    if existing.max_age != wanted.max_age {
+        return Err(NatsServerError::MaxAgeMismatch { topic: subject, existing: age_text(existing.max_age) });
     }
-    if there.storage != wanted.storage || there.num_replicas < wanted.num_replicas {
+    if existing.storage != wanted.storage || existing.num_replicas < wanted.num_replicas {
         return Err(NatsServerError::StorageMismatch {
             subject,
-            there: storage_text(there),
+            existing: storage_text(existing),
             wanted: storage_text(wanted),
         });
     }

@@ -15,28 +15,26 @@ use crate::background::ReceiverThread;
 use crate::backlog::{self, Backlog};
 use crate::core_feed::CoreFeed;
 use crate::demand::{Demand, MAX_REQUESTED};
-use crate::error::NatsServerError;
+use crate::error::ServerResult;
 use crate::names;
 use crate::position::JetStreamPosition;
 use crate::receipt::Receipt;
 use crate::server::NatsEndpoint;
 use crate::topic_feed::{SubscriptionStart, TopicFeed};
 
-/// A subscription, which outlives its connections.
 pub(crate) struct NatsSubscriber {
     arrivals: ArrivalReceiver<TopicArrival>,
     flow: UnreadBound,
     /// The messages of each publisher that have come.
     tracker: MessageIdTracker,
-    /// The place where the subscription began, once the topic exists; never set with core NATS.
+    /// The position where the subscription began, once the topic exists; never set with core NATS.
     start_position: Arc<OnceLock<JetStreamPosition>>,
-    /// The place behind all that was handed over, once anything was, or the place of a token.
+    /// The position behind all that was handed over, once anything was, or the position of a token.
     position: Option<JetStreamPosition>,
     wait: Wait,
     background: ReceiverThread,
 }
 
-/// The bound on unread messages.
 enum UnreadBound {
     /// JetStream: the demand is requested, and the server keeps the rest.
     Requested(Demand),
@@ -45,8 +43,7 @@ enum UnreadBound {
 }
 
 impl NatsSubscriber {
-    /// Subscribes to a subject of core NATS.
-    pub fn to_subject(server: Arc<NatsEndpoint>, topic: &str, wait: Wait) -> Result<Self, NatsServerError> {
+    pub fn to_subject(server: Arc<NatsEndpoint>, topic: &str, wait: Wait) -> ServerResult<Self> {
         let (mailbox, backlog) = (Mailbox::new(), Backlog::default());
         let feed =
             CoreFeed::new(names::topic_subject(topic), None, ArrivalSender::new(mailbox.clone()), backlog.clone());
@@ -54,38 +51,38 @@ impl NatsSubscriber {
         Ok(Self::new(ArrivalReceiver::new(mailbox), UnreadBound::Pushed(backlog), wait, background))
     }
 
-    /// Follows a stream of JetStream from `start`, or behind a place with its known publishers.
+    /// Follows a stream of JetStream from `start`, or behind a position with its known publishers.
     pub fn of_stream(
         server: Arc<NatsEndpoint>,
         topic: &str,
         start: StartPosition,
         behind: Option<(JetStreamPosition, MessageIdTracker)>,
         wait: Wait,
-    ) -> Result<Self, NatsServerError> {
-        let (mailbox, demand, begun) = (Mailbox::new(), Demand::default(), Arc::default());
-        let (place, tracker) = behind.map_or_else(Default::default, |(place, tracker)| (Some(place), tracker));
+    ) -> ServerResult<Self> {
+        let (mailbox, demand, start_position) = (Mailbox::new(), Demand::default(), Arc::default());
+        let (position, tracker) = behind.map_or_else(Default::default, |(position, tracker)| (Some(position), tracker));
         demand.raise(MAX_REQUESTED);
-        let beginning = SubscriptionStart { start, resume_at: place, start_position: Arc::clone(&begun) };
+        let beginning = SubscriptionStart { start, resume_at: position, start_position: Arc::clone(&start_position) };
         let feed =
             TopicFeed::new(names::topic_stream(topic), beginning, ArrivalSender::new(mailbox.clone()), demand.clone());
         let background = ReceiverThread::start(server, feed)?;
         Ok(Self {
             tracker,
-            start_position: begun,
-            position: place,
+            start_position,
+            position,
             ..Self::new(ArrivalReceiver::new(mailbox), UnreadBound::Requested(demand), wait, background)
         })
     }
 
     fn new(arrivals: ArrivalReceiver<TopicArrival>, flow: UnreadBound, wait: Wait, background: ReceiverThread) -> Self {
-        let (tracker, begun) = (MessageIdTracker::default(), Arc::default());
-        Self { arrivals, flow, tracker, start_position: begun, position: None, wait, background }
+        let (tracker, start_position) = (MessageIdTracker::default(), Arc::default());
+        Self { arrivals, flow, tracker, start_position, position: None, wait, background }
     }
 }
 
 impl Subscriber for NatsSubscriber {
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) -> Result<usize, ReceiveError> {
-        let Self { arrivals, flow, tracker, start_position: begun, position: place, .. } = self;
+        let Self { arrivals, flow, tracker, start_position, position, .. } = self;
         if let UnreadBound::Requested(demand) = flow {
             demand.top_up(arrivals.unread());
         }
@@ -93,7 +90,7 @@ impl Subscriber for NatsSubscriber {
             TopicArrival::Gap { gap, position: behind } => {
                 handler(SubscriptionEvent::Gap(gap));
                 tracker.loss_reported();
-                *place = behind.or(*place);
+                *position = behind.or(*position);
                 (1, None)
             }
             TopicArrival::Message { receipt, message } => {
@@ -111,13 +108,13 @@ impl Subscriber for NatsSubscriber {
                     UnreadBound::Requested(demand) => demand.subtract_unread(backlog::bytes(&message)),
                 }
                 if let Some(Receipt { sequence, time_ns, .. }) = receipt {
-                    let before = place.or_else(|| begun.get().copied());
+                    let before = position.or_else(|| start_position.get().copied());
                     let behind = |before: JetStreamPosition| JetStreamPosition {
                         next: sequence + 1,
                         last_read_ns: Some(time_ns),
                         ..before
                     };
-                    *place = before.map(behind);
+                    *position = before.map(behind);
                 }
                 (count, None)
             }
@@ -125,15 +122,12 @@ impl Subscriber for NatsSubscriber {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        match self.wait {
-            Wait::Block | Wait::Adaptive => self.arrivals.wait(timeout_ns),
-            Wait::Busy | Wait::Yield => self.wait.idle(),
-        }
+        if self.wait.sleeps() { self.arrivals.wait(timeout_ns) } else { self.wait.idle() }
     }
 
     fn resume_token(&self) -> Option<ResumeToken> {
-        let place = self.position.or_else(|| self.start_position.get().copied());
-        place.map(|place| place.token(&self.tracker))
+        let position = self.position.or_else(|| self.start_position.get().copied());
+        position.map(|position| position.token(&self.tracker))
     }
 
     fn enable_bridge_mode(&mut self) {

@@ -17,7 +17,7 @@ use crate::background::BackgroundFeed;
 use crate::backlog;
 use crate::connection::NatsConnection;
 use crate::demand::Demand;
-use crate::error::NatsServerError;
+use crate::error::{NatsServerError, ServerResult};
 use crate::inbox::ConsumerInbox;
 use crate::position::{JetStreamPosition, created_ns};
 use crate::receipt::Receipt;
@@ -33,17 +33,14 @@ const MAX_LEADER_CHECKS: usize = 10;
 /// The time for which the server keeps the consumer of a subscriber that requests nothing.
 const CONSUMER_EXPIRY: Duration = Duration::from_secs(300);
 
-/// The start of a subscription.
 pub(crate) struct SubscriptionStart {
-    /// The start that the caller asked for.
     pub start: StartPosition,
-    /// The place behind which it resumes, if a token names it.
+    /// The position behind which it resumes, if a token names it.
     pub resume_at: Option<JetStreamPosition>,
-    /// The place where the subscription began; set once it is known.
+    /// The position where the subscription began; set once it is known.
     pub start_position: Arc<OnceLock<JetStreamPosition>>,
 }
 
-/// A topic's stream, and the progress in it.
 pub(crate) struct TopicFeed {
     stream: String,
     beginning: SubscriptionStart,
@@ -51,7 +48,7 @@ pub(crate) struct TopicFeed {
     demand: Demand,
     /// The creation time of the followed stream: a topic that was removed and made anew begins anew.
     created_ns: Option<u64>,
-    /// The place of the next message, from 0, once it is known.
+    /// The position of the next message, from 0, once it is known.
     next: Option<u64>,
     /// The number of messages that the followed stream was seen to have had.
     seen_count: u64,
@@ -68,16 +65,16 @@ pub(crate) struct TopicFeed {
 /// The progress in a stream before it came back with less. A leader that catches up late may bring some of it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct EarlierProgress {
-    /// The place of the next message at that time.
+    /// The position of the next message at that time.
     next: u64,
     /// The time at which the last message had come, in nanoseconds since 1970.
     last_read_ns: u64,
 }
 
 impl EarlierProgress {
-    /// Combines the earlier progress with that made since, up to this place and time.
-    fn combine(before: Option<Self>, next: u64, read_ns: u64) -> Self {
-        Self { next: before.map_or(next, |before| before.next.max(next)), last_read_ns: read_ns }
+    /// Combines the earlier progress with that made since, up to this position and time.
+    fn combine(before: Option<Self>, next: u64, last_read_ns: u64) -> Self {
+        Self { next: before.map_or(next, |before| before.next.max(next)), last_read_ns }
     }
 
     /// Returns true if this message was read at that time.
@@ -87,7 +84,6 @@ impl EarlierProgress {
 }
 
 impl TopicFeed {
-    /// Makes a feed that is not attached yet.
     pub fn new(
         stream: String,
         beginning: SubscriptionStart,
@@ -95,52 +91,52 @@ impl TopicFeed {
         demand: Demand,
     ) -> Self {
         let behind = beginning.resume_at;
-        let (next, made_ns) = (behind.map(|place| place.next), behind.map(|place| place.created_ns));
-        let (seen, read_ns) = (next.unwrap_or(0), behind.and_then(|place| place.last_read_ns));
-        let (before, server, inbox) = (None, None, None);
+        let (next, created_ns) = (behind.map(|position| position.next), behind.map(|position| position.created_ns));
+        let (seen_count, last_read_ns) = (next.unwrap_or(0), behind.and_then(|position| position.last_read_ns));
         Self {
             stream,
             beginning,
             mailbox,
             demand,
-            created_ns: made_ns,
+            created_ns,
             next,
-            seen_count: seen,
-            last_read_ns: read_ns,
-            earlier: before,
-            server,
-            inbox,
+            seen_count,
+            last_read_ns,
+            earlier: None,
+            server: None,
+            inbox: None,
         }
     }
 
-    /// Resumes in this stream: at the last place, or behind what it still has if it came back with fewer messages than
-    /// were read, or at the beginning if it is another stream.
-    async fn follow(&mut self, connected: &NatsConnection, stream: Stream) -> Result<(), NatsServerError> {
+    /// Resumes in this stream: at the last position, or behind what it still has if it came back with fewer messages
+    /// than were read, or at the beginning if it is another stream.
+    async fn follow(&mut self, connected: &NatsConnection, stream: Stream) -> ServerResult {
         let stream = self.caught_up(connected, stream).await?;
         let info = stream.cached_info();
-        let made_ns = created_ns(info.created);
+        let created_ns = created_ns(info.created);
         let oldest = info.state.first_sequence.saturating_sub(1);
         let last = info.state.last_sequence;
         let next = match (self.created_ns, self.next) {
-            (Some(made), _) if made != made_ns => {
+            (Some(made), _) if made != created_ns => {
                 (self.last_read_ns, self.earlier) = (None, None);
-                self.report_replaced(0, made_ns)
+                self.report_replaced(0, created_ns)
             }
             (Some(_), Some(next)) if last < self.seen_count => {
                 let newer = self.first_unread(&stream, next.min(last)).await?;
-                self.earlier = self.last_read_ns.map(|read_ns| EarlierProgress::combine(self.earlier, next, read_ns));
-                self.report_replaced(newer, made_ns)
+                self.earlier =
+                    self.last_read_ns.map(|last_read_ns| EarlierProgress::combine(self.earlier, next, last_read_ns));
+                self.report_replaced(newer, created_ns)
             }
             (_, Some(next)) => next,
             (_, None) => first_sequence(self.beginning.start, oldest, last)?,
         };
-        self.created_ns = Some(made_ns);
+        self.created_ns = Some(created_ns);
         (self.next, self.seen_count) = (Some(next), last);
         if next <= last {
-            // All messages from now on lie behind this place.
+            // All messages from now on lie behind this position.
             let _ = self.beginning.start_position.set(JetStreamPosition {
                 next,
-                created_ns: made_ns,
+                created_ns,
                 last_read_ns: self.last_read_ns,
             });
         }
@@ -151,7 +147,7 @@ impl TopicFeed {
     }
 
     /// Returns the stream once its leader seems to have applied all that the cluster agreed on.
-    async fn caught_up(&self, connected: &NatsConnection, stream: Stream) -> Result<Stream, NatsServerError> {
+    async fn caught_up(&self, connected: &NatsConnection, stream: Stream) -> ServerResult<Stream> {
         let mut stream = stream;
         for _ in 0..MAX_LEADER_CHECKS {
             let info = stream.cached_info();
@@ -165,50 +161,50 @@ impl TopicFeed {
         Ok(stream)
     }
 
-    /// Returns the first place in a stream that came back with less whose message is newer than all that was read;
-    /// `place` at most.
-    async fn first_unread(&self, stream: &Stream, place: u64) -> Result<u64, NatsServerError> {
+    /// Returns the first position in a stream that came back with less whose message is newer than all that was read;
+    /// `position` at most.
+    async fn first_unread(&self, stream: &Stream, position: u64) -> ServerResult<u64> {
         let Some(start_time) = self.last_read_ns.and_then(|ns| from_nanos(i128::from(ns) + 1).ok()) else {
-            return Ok(place);
+            return Ok(position);
         };
         let by_time =
             pull::Config { deliver_policy: DeliverPolicy::ByStartTime { start_time }, ..own_consumer_config(0) };
         let consumer = stream.create_consumer(by_time).await?;
         let info = consumer.cached_info();
         stream.delete_consumer(&info.name).await?;
-        Ok(info.delivered.stream_sequence.min(place))
+        Ok(info.delivered.stream_sequence.min(position))
     }
 
-    /// Reports a gap of unknown size, because the topic is not what it was; returns the place where it resumes.
-    fn report_replaced(&mut self, next: u64, made_ns: u64) -> u64 {
-        let place = Some(JetStreamPosition { next, created_ns: made_ns, last_read_ns: self.last_read_ns });
-        self.mailbox.put(TopicArrival::Gap { gap: Gap::Reconnected, position: place });
+    /// Reports a gap of unknown size, because the topic is not what it was; returns the position where it resumes.
+    fn report_replaced(&mut self, next: u64, created_ns: u64) -> u64 {
+        let position = Some(JetStreamPosition { next, created_ns, last_read_ns: self.last_read_ns });
+        self.mailbox.put(TopicArrival::Gap { gap: Gap::Reconnected, position });
         next
     }
 
-    /// Reports the messages before this place as missed.
+    /// Reports the messages before this position as missed.
     fn report_missed(&mut self, sequence: u64) {
-        let (Some(next), Some(made_ns)) = (self.next, self.created_ns) else { return };
+        let (Some(next), Some(created_ns)) = (self.next, self.created_ns) else { return };
         if sequence > next {
-            let place =
-                Some(JetStreamPosition { next: sequence, created_ns: made_ns, last_read_ns: self.last_read_ns });
-            self.mailbox.put(TopicArrival::Gap { gap: Gap::Missed(sequence - next), position: place });
+            let position = Some(JetStreamPosition { next: sequence, created_ns, last_read_ns: self.last_read_ns });
+            self.mailbox.put(TopicArrival::Gap { gap: Gap::Missed(sequence - next), position });
             self.next = Some(sequence);
         }
     }
 
-    fn forward(&mut self, message: Message) -> Result<(), NatsServerError> {
+    fn forward(&mut self, message: Message) -> ServerResult {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| NatsServerError::NotNats("a message without a receipt".to_owned()))?;
         if self.next.is_some_and(|next| receipt.sequence < next) {
-            // The message lies before the requested place.
+            // The message lies before the requested position.
             return Ok(());
         }
-        if let (None, Some(next), Some(made_ns)) = (self.beginning.start_position.get(), self.next, self.created_ns) {
-            // The stream has reached the requested place.
+        if let (None, Some(next), Some(created_ns)) = (self.beginning.start_position.get(), self.next, self.created_ns)
+        {
+            // The stream has reached the requested position.
             let _ = self.beginning.start_position.set(JetStreamPosition {
                 next,
-                created_ns: made_ns,
+                created_ns,
                 last_read_ns: self.last_read_ns,
             });
         }
@@ -227,7 +223,7 @@ impl TopicFeed {
 }
 
 impl BackgroundFeed for TopicFeed {
-    async fn attach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn attach(&mut self, connected: &NatsConnection) -> ServerResult {
         self.inbox = None;
         let found = stream::find(connected, &self.stream).await?;
         let server = connected.client.server_info().server_id;
@@ -250,7 +246,7 @@ impl BackgroundFeed for TopicFeed {
         Ok(())
     }
 
-    async fn run(&mut self, connected: &NatsConnection) -> Result<Infallible, NatsServerError> {
+    async fn run(&mut self, connected: &NatsConnection) -> ServerResult<Infallible> {
         loop {
             if let Some(inbox) = &mut self.inbox {
                 let message = inbox.next().await?;
@@ -264,7 +260,7 @@ impl BackgroundFeed for TopicFeed {
         }
     }
 
-    async fn detach(&mut self, connected: &NatsConnection) -> Result<(), NatsServerError> {
+    async fn detach(&mut self, connected: &NatsConnection) -> ServerResult {
         if let Some(inbox) = self.inbox.take() {
             connected.context.delete_consumer_from_stream(inbox.consumer(), &self.stream).await?;
         }
@@ -276,8 +272,8 @@ impl BackgroundFeed for TopicFeed {
     }
 }
 
-/// Returns the first place to read in an existing stream from which nothing was read yet.
-fn first_sequence(start: StartPosition, oldest: u64, published: u64) -> Result<u64, NatsServerError> {
+/// Returns the first position to read in an existing stream from which nothing was read yet.
+fn first_sequence(start: StartPosition, oldest: u64, published: u64) -> ServerResult<u64> {
     match start {
         StartPosition::Now => Ok(published),
         StartPosition::Oldest | StartPosition::After(_) => Ok(oldest),
@@ -304,8 +300,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_late_leader_brings_again_is_known_and_what_is_new_is_not() {
-        let came = |sequence, time_ns| Receipt { sequence, deliveries: 1, time_ns, pending: 0 };
+    fn messages_recovered_by_a_late_leader_are_recognized() {
+        let receipt = |sequence, time_ns| Receipt { sequence, deliveries: 1, time_ns, pending: 0 };
         // 100 messages were read, the last of them at 1000; the stream came back with 95.
         let before = EarlierProgress::combine(None, 100, 1000);
         for (sequence, time_ns, is_known) in [
@@ -316,12 +312,14 @@ mod tests {
             // A server whose clock was set back.
             (100, 500, false),
         ] {
-            assert_eq!(before.includes(&came(sequence, time_ns)), is_known, "{sequence} of {time_ns}");
+            assert_eq!(before.includes(&receipt(sequence, time_ns)), is_known, "{sequence} of {time_ns}");
         }
         // The stream comes back with less once more when it has 97 messages, the last of them at 2000.
         let before = EarlierProgress::combine(Some(before), 97, 2000);
         assert!(
-            before.includes(&came(96, 2000)) && before.includes(&came(99, 1000)) && !before.includes(&came(97, 2001))
+            before.includes(&receipt(96, 2000))
+                && before.includes(&receipt(99, 1000))
+                && !before.includes(&receipt(97, 2001))
         );
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tickpath_bus_api::ServerDescription;
 
 use crate::connection::RedisConnection;
-use crate::error::{RedisServerError, printable_server_text};
+use crate::error::{ServerResult, printable_server_text};
 use crate::info::RedisInfo;
 use crate::server::{Mechanism, RedisEndpoint};
 
@@ -34,7 +34,7 @@ pub(crate) fn about(server: &RedisEndpoint) -> ServerDescription {
     }
 }
 
-fn fetch_about(server: &RedisEndpoint) -> Result<ServerDescription, RedisServerError> {
+fn fetch_about(server: &RedisEndpoint) -> ServerResult<ServerDescription> {
     let mut link = RedisConnection::open_ready(server)?;
     let info = RedisInfo::request(&mut link).map_err(|e| e.to_string());
     let field = |name: &str| {
@@ -42,16 +42,16 @@ fn fetch_about(server: &RedisEndpoint) -> Result<ServerDescription, RedisServerE
     };
     let mut settings = BTreeMap::new();
     for name in SETTINGS {
-        let told = link.request(&["CONFIG", "GET", name], |items| match items.array()? {
+        let value = link.request(&["CONFIG", "GET", name], |items| match items.array()? {
             0 => Ok(None),
             _ => items.bulk().and_then(|_name| Ok(Some(printable_server_text(items.bulk()?)))),
         });
-        let told = told.map_err(|e| e.to_string());
-        settings.insert(name, told.and_then(|told| told.ok_or_else(|| format!("it has no setting '{name}'"))));
+        let value = value.map_err(|e| e.to_string());
+        settings.insert(name, value.and_then(|value| value.ok_or_else(|| format!("it has no setting '{name}'"))));
     }
     let slow = link.request(&["SLOWLOG", "LEN"], |items| items.integer());
     settings.insert("slowlog-len", slow.map(|count| count.to_string()).map_err(|e| e.to_string()));
-    let refused = info.as_ref().err().map_or("INFO does not tell", String::as_str);
+    let refused = info.as_ref().err().map_or("INFO does not report it", String::as_str);
     let clients = field("connected_clients").ok_or_else(|| refused.to_owned());
     settings.insert("connected_clients", clients);
     let replicas = field("connected_slaves").ok_or_else(|| refused.to_owned());
@@ -59,9 +59,9 @@ fn fetch_about(server: &RedisEndpoint) -> Result<ServerDescription, RedisServerE
     let valkey = field("valkey_version");
     // A channel is the same in all databases, a stream is not. Any node of a cluster may answer, so a cluster has no
     // identity.
-    let identity = field("run_id").filter(|_| !server.is_cluster()).map(|id| match server.mechanism() {
+    let identity = field("run_id").filter(|_| !server.is_cluster).map(|id| match server.mechanism {
         Mechanism::Plain => format!("redis {id}"),
-        Mechanism::Streams => format!("redis {id} {}?streams", server.database()),
+        Mechanism::Streams => format!("redis {id} {}?streams", server.database),
     });
     Ok(ServerDescription {
         server: Some(if valkey.is_some() { "valkey-server" } else { "redis-server" }.to_owned()),

@@ -4,30 +4,28 @@ use std::collections::BTreeSet;
 
 use tickpath_bus_api::{Advice, ServerDescription};
 
-/// Check of one setting.
 type SettingCheck = fn(&ServerDescription) -> Result<Advice, String>;
 
-/// Runs all checks.
 pub(crate) fn advise(about: &ServerDescription) -> Vec<Advice> {
-    let looks: [SettingCheck; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
+    let checks: [SettingCheck; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
     let mut advised = Vec::new();
-    let mut untold = Vec::new();
-    for look in looks {
-        match look(about) {
+    let mut unknown = Vec::new();
+    for check in checks {
+        match check(about) {
             Ok(advice) => advised.push(advice),
-            Err(why) if untold.contains(&why) => {}
-            Err(why) => untold.push(why),
+            Err(why) if unknown.contains(&why) => {}
+            Err(why) => unknown.push(why),
         }
     }
     advised.extend(rights(about));
-    let others = untold.into_iter().filter(|why| refused_command(why).is_none());
+    let others = unknown.into_iter().filter(|why| refused_command(why).is_none());
     advised.extend(others.map(|why| Advice::unknown("Redis setting", why)));
     advised
 }
 
 /// Returns advice on commands that the checks need and this user may not run.
 fn rights(about: &ServerDescription) -> Option<Advice> {
-    let refusals = about.settings.values().filter_map(|told| refused_command(told.as_ref().err()?));
+    let refusals = about.settings.values().filter_map(|value| refused_command(value.as_ref().err()?));
     let commands: BTreeSet<&str> = refusals.collect();
     if commands.is_empty() {
         return None;
@@ -51,7 +49,7 @@ fn snapshots(about: &ServerDescription) -> Result<Advice, String> {
     Ok(Advice::latency(
         "Redis snapshots",
         save,
-        "a save forks: the server stands still for about 10 ms a gigabyte, and each page written meanwhile is copied. \
+        "a save forks: the server stalls for about 10 ms a gigabyte, and each page written meanwhile is copied. \
          PUBLISH stores no key: a server that only publishes never saves",
         "CONFIG SET save \"\" on a server that only carries messages",
     ))
@@ -83,23 +81,25 @@ fn append_only(about: &ServerDescription) -> Result<Advice, String> {
 
 fn replicas(about: &ServerDescription) -> Result<Advice, String> {
     Ok(match (about.setting("min-replicas-to-write")?, about.setting("connected_slaves")) {
-        ("0", Ok("0")) => Advice::good("Redis replicas that must be there", "none, and it has none"),
+        ("0", Ok("0")) => Advice::good("Redis required replicas", "none, and it has none"),
         ("0", _) => Advice::safety(
-            "Redis replicas that must be there",
+            "Redis required replicas",
             "none",
-            "a server that is cut off from its replicas goes on, and what it takes until it is demoted is lost; so is what \
-             the new master had not got",
+            "a server that is cut off from its replicas accepts writes, which are lost when it is demoted; so are \
+             writes that the new master had not received",
             "min-replicas-to-write 1 and min-replicas-max-lag on servers with replicas: the loss is as long as the lag",
         ),
-        (count, _) => Advice::good("Redis replicas that must be there", count),
+        (count, _) => Advice::good("Redis required replicas", count),
     })
 }
 
 fn subscribers(about: &ServerDescription) -> Result<Advice, String> {
     let limits = about.setting("client-output-buffer-limit")?;
-    let words: Vec<&str> = limits.split_whitespace().collect();
-    let pubsub = words.iter().position(|&word| word == "pubsub").and_then(|at| words.get(at + 1..at + 4));
-    let Some(&[hard, soft, seconds]) = pubsub else { return Err("no limit for subscribers is told".to_owned()) };
+    let tokens: Vec<&str> = limits.split_whitespace().collect();
+    let pubsub = tokens.iter().position(|&word| word == "pubsub").and_then(|index| tokens.get(index + 1..index + 4));
+    let Some(&[hard, soft, seconds]) = pubsub else {
+        return Err("the server reports no limit for subscribers".to_owned());
+    };
     if hard == "0" && soft == "0" {
         return Ok(Advice::good("Redis buffer of a subscriber", "without limit"));
     }
@@ -117,14 +117,14 @@ fn memory(about: &ServerDescription) -> Result<Advice, String> {
         ("0", _) => Advice::safety(
             "Redis memory",
             "without limit",
-            "a queue that nobody empties takes all memory, and the kernel ends the server",
+            "a queue that is never emptied takes all memory, and the kernel kills the server",
             "maxmemory, with maxmemory-policy noeviction",
         ),
         (limit, "noeviction") => Advice::good("Redis memory", format!("{limit} bytes, nothing evicted")),
         (limit, policy) => Advice::safety(
             "Redis memory",
             format!("{limit} bytes, {policy}"),
-            "a full server deletes keys, queues and streams among them, without telling anybody",
+            "a full server deletes keys, queues and streams among them, without a report",
             "maxmemory-policy noeviction",
         ),
     })
@@ -153,8 +153,8 @@ fn slow_commands(about: &ServerDescription) -> Result<Advice, String> {
     Ok(Advice::latency(
         "Redis slow commands",
         format!("{slow} noted, slower than {limit} µs"),
-        "everybody waits while one runs",
-        "SLOWLOG GET tells which; split them, or move them to another server",
+        "all clients wait while one runs",
+        "SLOWLOG GET lists them; split them, or move them to another server",
     ))
 }
 
@@ -168,26 +168,26 @@ mod tests {
     fn advice_for(settings: &[(&'static str, &str)], name: &str) -> Advice {
         let settings = settings.iter().map(|&(name, value)| (name, Ok(value.to_owned()))).collect();
         let advised = advise(&ServerDescription { settings, ..ServerDescription::default() });
-        advised.into_iter().find(|advice| advice.setting == name).unwrap_or_else(|| panic!("nothing is said of {name}"))
+        advised.into_iter().find(|advice| advice.setting == name).unwrap_or_else(|| panic!("no advice is named {name}"))
     }
 
     #[test]
-    fn rights_that_are_missing_are_told_once_with_how_to_give_them() {
+    fn missing_rights_are_advised_once_with_the_command_that_grants_them() {
         let refused = |command: &str| {
             Err(format!("refused: NOPERM this user has no permissions to run the '{command}' command; change it"))
         };
         let settings = [("save", "config|get"), ("maxmemory", "config|get"), ("slowlog-len", "slowlog|len")];
         let settings = settings.map(|(name, command)| (name, refused(command))).into();
         let advised = advise(&ServerDescription { settings, ..ServerDescription::default() });
-        let told: Vec<_> = advised.iter().filter(|advice| advice.setting == "Redis rights").collect();
-        let why = "this user may not run config|get, slowlog|len: `ACL SETUSER NAME +config|get +slowlog|len` lets it, or \
-                   name another user";
-        assert_eq!(told, [&Advice::unknown("Redis rights", why)]);
+        let found: Vec<_> = advised.iter().filter(|advice| advice.setting == "Redis rights").collect();
+        let why = "this user may not run config|get, slowlog|len: `ACL SETUSER NAME +config|get +slowlog|len` lets \
+                   it, or name another user";
+        assert_eq!(found, [&Advice::unknown("Redis rights", why)]);
         assert!(!advised.iter().any(|advice| advice.value.as_ref().is_err_and(|why| why.contains("NOPERM"))));
     }
 
     #[test]
-    fn settings_that_cost_time_or_messages_are_told_and_others_are_good() {
+    fn settings_that_cost_latency_or_safety_are_advised_against() {
         const SAFETY: Option<bool> = Some(true);
         const LATENCY: Option<bool> = Some(false);
         let none: [(&str, &str); 0] = [];
@@ -201,14 +201,14 @@ mod tests {
                 LATENCY,
                 Ok("synchronised before each reply"),
             ),
-            (&[("min-replicas-to-write", "0")], "Redis replicas that must be there", SAFETY, Ok("none")),
+            (&[("min-replicas-to-write", "0")], "Redis required replicas", SAFETY, Ok("none")),
             (
                 &[("min-replicas-to-write", "0"), ("connected_slaves", "0")],
-                "Redis replicas that must be there",
+                "Redis required replicas",
                 None,
                 Ok("none, and it has none"),
             ),
-            (&[("min-replicas-to-write", "1")], "Redis replicas that must be there", None, Ok("1")),
+            (&[("min-replicas-to-write", "1")], "Redis required replicas", None, Ok("1")),
             (&[("maxmemory", "0"), ("maxmemory-policy", "noeviction")], "Redis memory", SAFETY, Ok("without limit")),
             (
                 &[("client-output-buffer-limit", "normal 0 0 0 pubsub 0 0 0")],

@@ -2,13 +2,11 @@
 
 use crate::puller::MAX_PULLED_BYTES;
 
-/// Max number of messages in one request.
 const MAX_BATCH: usize = 100;
 
 /// Number of messages to request, from the sizes of recent ones. A long message counts at once, shorter ones gradually;
 /// before the first message, one is assumed to fill an answer.
 pub(crate) struct BatchSizer {
-    /// Expected size of the next message.
     expected_bytes: usize,
 }
 
@@ -18,7 +16,6 @@ impl BatchSizer {
         Self { expected_bytes: MAX_PULLED_BYTES }
     }
 
-    /// Returns the number of messages to request, at most `wanted`.
     pub fn limit(&self, wanted: usize) -> usize {
         (MAX_PULLED_BYTES / self.expected_bytes.max(1)).clamp(1, MAX_BATCH).min(wanted)
     }
@@ -34,9 +31,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_are_asked_for_while_they_are_long() {
+    fn a_request_asks_for_few_messages_while_they_are_long() {
         let mut portion = BatchSizer::new();
-        assert_eq!(portion.limit(1000), 1, "nobody knows how long they are");
+        assert_eq!(portion.limit(1000), 1, "their size is unknown");
         (0..100).for_each(|_| portion.record_size(40));
         assert_eq!((portion.limit(1000), portion.limit(3)), (MAX_BATCH, 3));
         for mebibytes in [1, 4, 16] {
@@ -44,11 +41,11 @@ mod tests {
             assert_eq!(portion.limit(1000), (8 / mebibytes).max(1), "one of {mebibytes} MiB came");
         }
         portion.record_size(0);
-        assert_eq!(portion.limit(1000), 1, "one short message says little");
+        assert_eq!(portion.limit(1000), 1, "one short message changes little");
     }
 
     #[test]
-    fn an_answer_of_messages_that_grow_slowly_stays_within_bounds() {
+    fn an_answer_stays_bounded_while_messages_grow_slowly() {
         let mut portion = BatchSizer::new();
         for bytes in (0..MAX_PULLED_BYTES).step_by(1000) {
             let limit = portion.limit(usize::MAX);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tickpath_clock::HostClock;
 
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::resp::{self, MAX_PLAIN_REPLY_BYTES, RespError, RespItem, RespReader, UNEXPECTED};
 use crate::server::{RedisEndpoint, RedisServerAddress, TIMEOUT};
@@ -26,11 +26,9 @@ const MAX_DIGEST_BYTES: usize = 64;
 /// Transfer rate that extends a timeout: one more second for each mebibyte that is sent or received.
 const BYTES_A_SECOND: usize = 1 << 20;
 
-/// Connected socket with its receive buffer and protocol state.
 #[derive(Debug)]
 pub(crate) struct RedisConnection {
     socket: RedisSocket,
-    /// Address of the server.
     address: RedisServerAddress,
     /// Received and unconsumed bytes lie at `start..end`.
     buffer: Vec<u8>,
@@ -64,32 +62,33 @@ enum RedisReadMode {
 }
 
 impl RedisConnection {
-    /// Connects without logging in.
-    pub fn connect(server: &RedisEndpoint, address: &RedisServerAddress) -> Result<Self, RedisServerError> {
-        let socket = RedisSocket::connect(address, server.tls())?;
-        let mode = RedisReadMode::Blocking(TIMEOUT);
-        let (address, buffer) = (address.clone(), vec![0; BUFFER_BYTES]);
-        Ok(Self {
+    pub fn connect(server: &RedisEndpoint, address: &RedisServerAddress) -> ServerResult<Self> {
+        let socket = RedisSocket::connect(address, server.tls.as_ref())?;
+        Ok(Self::new(socket, address.clone(), server.clock, server.is_cluster))
+    }
+
+    fn new(socket: RedisSocket, address: RedisServerAddress, clock: HostClock, is_node: bool) -> Self {
+        Self {
             socket,
             address,
-            buffer,
+            buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,
             empty_runs: 0,
             peak: 0,
-            mode,
+            mode: RedisReadMode::Blocking(TIMEOUT),
             discarded_replies: 0,
             sent: 0,
-            clock: server.clock(),
-            last_received: HostInstant::now(server.clock()),
+            clock,
+            last_received: HostInstant::now(clock),
             pinged: None,
-            is_node: server.is_cluster(),
+            is_node,
             scripts: Vec::new(),
-        })
+        }
     }
 
     /// Returns whether the server follows no other server. A server that refuses `ROLE` counts as a master.
-    pub fn is_master(&mut self) -> Result<bool, RedisServerError> {
+    pub fn is_master(&mut self) -> ServerResult<bool> {
         let role = self.request(&["ROLE"], |items| {
             items.array()?;
             Ok(items.bulk()? != b"slave")
@@ -100,7 +99,6 @@ impl RedisConnection {
         }
     }
 
-    /// Returns the address of the server.
     pub fn address(&self) -> &RedisServerAddress {
         &self.address
     }
@@ -133,19 +131,17 @@ impl RedisConnection {
         !self.unread().is_empty()
     }
 
-    /// Returns the number of bytes of the last send that the socket has accepted.
     pub fn sent(&self) -> usize {
         self.sent
     }
 
-    /// Sends a `PING` and waits for its reply.
-    pub fn ping(&mut self) -> Result<(), RedisServerError> {
+    pub fn ping(&mut self) -> ServerResult {
         self.request(&["PING"], |items| if items.status()? == b"PONG" { Ok(()) } else { Err(UNEXPECTED) })
     }
 
     /// Checks a silent subscription: sends a `PING` after half of `silence`, and fails when all of it is over without a
     /// byte. The reply is no message, and is skipped by the reader.
-    pub fn check_alive(&mut self, silence: Duration) -> Result<(), RedisServerError> {
+    pub fn check_alive(&mut self, silence: Duration) -> ServerResult {
         if self.last_received.elapsed() < silence / 2 {
             return Ok(());
         }
@@ -154,20 +150,17 @@ impl RedisConnection {
             Some(_) => Ok(()),
             None => {
                 self.pinged = Some(HostInstant::now(self.clock));
-                let mut command = Vec::new();
-                resp::command(&mut command, &["PING"]);
-                self.send(&command)
+                self.send(&resp::encode_command(&["PING"]))
             }
         }
     }
 
-    /// Returns the time since the last received bytes.
     pub fn idle_time(&self) -> Duration {
         self.last_received.elapsed()
     }
 
     /// Subscribes to a channel. Returns when the server has confirmed, so that no later message is missed.
-    pub fn subscribe(&mut self, channel: &str) -> Result<(), RedisServerError> {
+    pub fn subscribe(&mut self, channel: &str) -> ServerResult {
         let confirmed = self.request(&["SUBSCRIBE", channel], |items| {
             let is_confirmed = items.array()? == 3 && items.bulk()? == b"subscribe";
             if is_confirmed { Ok(()) } else { Err(UNEXPECTED) }
@@ -180,7 +173,7 @@ impl RedisConnection {
         &mut self,
         parts: &[&str],
         read: impl FnOnce(&mut RespReader<'_>) -> Result<T, RespError>,
-    ) -> Result<T, RedisServerError> {
+    ) -> ServerResult<T> {
         self.request_messages(0, parts, read)
     }
 
@@ -190,10 +183,8 @@ impl RedisConnection {
         messages: usize,
         parts: &[&str],
         read: impl FnOnce(&mut RespReader<'_>) -> Result<T, RespError>,
-    ) -> Result<T, RedisServerError> {
-        let mut command = Vec::new();
-        resp::command(&mut command, parts);
-        self.send(&command)?;
+    ) -> ServerResult<T> {
+        self.send(&resp::encode_command(parts))?;
         self.receive_messages(messages, TIMEOUT, read)
     }
 
@@ -203,32 +194,32 @@ impl RedisConnection {
         &mut self,
         script: &'static str,
         keys: &[&str],
-        words: &[&str],
+        arguments: &[&str],
         mut read: impl FnMut(&mut RespReader<'_>) -> Result<T, RespError>,
-    ) -> Result<T, RedisServerError> {
+    ) -> ServerResult<T> {
         let count = keys.len().to_string();
         if let Some(digest) = self.digest(script)? {
-            let command = [&["EVALSHA", digest.as_str(), &count][..], keys, words].concat();
+            let command = [&["EVALSHA", digest.as_str(), &count][..], keys, arguments].concat();
             let answer = self.request_messages(1, &command, &mut read);
             if !matches!(&answer, Err(RedisServerError::Refused(line)) if line.starts_with("NOSCRIPT")) {
                 return answer;
             }
             self.scripts.retain(|(known, _)| *known != script);
         }
-        self.request_messages(1, &[&["EVAL", script, &count][..], keys, words].concat(), read)
+        self.request_messages(1, &[&["EVAL", script, &count][..], keys, arguments].concat(), read)
     }
 
     /// Returns the digest by which this server knows a script, after a `SCRIPT LOAD` if needed; none if the server
     /// refuses it.
-    fn digest(&mut self, script: &'static str) -> Result<Option<String>, RedisServerError> {
+    fn digest(&mut self, script: &'static str) -> ServerResult<Option<String>> {
         if let Some((_, digest)) = self.scripts.iter().find(|(known, _)| *known == script) {
             return Ok(digest.clone());
         }
-        let told = self.request(&["SCRIPT", "LOAD", script], |items| match items.bulk()? {
+        let loaded = self.request(&["SCRIPT", "LOAD", script], |items| match items.bulk()? {
             digest if digest.len() <= MAX_DIGEST_BYTES => Ok(String::from_utf8_lossy(digest).into_owned()),
             _ => Err(UNEXPECTED),
         });
-        let digest = match told {
+        let digest = match loaded {
             Ok(digest) => Some(digest),
             Err(RedisServerError::Refused(_)) => None,
             Err(e) => return Err(e),
@@ -238,15 +229,15 @@ impl RedisConnection {
     }
 
     /// Sends a command whose reply will be discarded.
-    pub fn send_unanswered(&mut self, command: &[u8]) -> Result<(), RedisServerError> {
+    pub fn send_unanswered(&mut self, command: &[u8]) -> ServerResult {
         self.send(command)?;
         self.discarded_replies += 1;
         Ok(())
     }
 
     /// Sends commands. Fails after the timeout of an answer, extended by a second for each mebibyte.
-    pub fn send(&mut self, commands: &[u8]) -> Result<(), RedisServerError> {
-        let begun = HostInstant::now(self.clock);
+    pub fn send(&mut self, commands: &[u8]) -> ServerResult {
+        let start = HostInstant::now(self.clock);
         self.sent = 0;
         loop {
             let written = match commands.get(self.sent..).filter(|left| !left.is_empty()) {
@@ -261,7 +252,7 @@ impl RedisConnection {
                 Ok(0) => return Err(RedisServerError::Closed),
                 Ok(bytes) => {
                     self.sent += bytes;
-                    if self.sent < commands.len() && time_left(TIMEOUT, &begun, self.sent).is_zero() {
+                    if self.sent < commands.len() && time_left(TIMEOUT, &start, self.sent).is_zero() {
                         return Err(RedisServerError::Timeout);
                     }
                 }
@@ -280,7 +271,7 @@ impl RedisConnection {
         &mut self,
         timeout: Duration,
         read: impl FnOnce(&mut RespReader<'_>) -> Result<T, RespError>,
-    ) -> Result<T, RedisServerError> {
+    ) -> ServerResult<T> {
         self.receive_messages(0, timeout, read)
     }
 
@@ -291,18 +282,19 @@ impl RedisConnection {
         messages: usize,
         timeout: Duration,
         read: impl FnOnce(&mut RespReader<'_>) -> Result<T, RespError>,
-    ) -> Result<T, RedisServerError> {
-        let begun = HostInstant::now(self.clock);
+    ) -> ServerResult<T> {
+        let start = HostInstant::now(self.clock);
         let length = loop {
-            let most = if self.discarded_replies > 0 { MAX_PLAIN_REPLY_BYTES } else { resp::max_reply_bytes(messages) };
-            match self.length_within(most)? {
+            let max_bytes =
+                if self.discarded_replies > 0 { MAX_PLAIN_REPLY_BYTES } else { resp::max_reply_bytes(messages) };
+            match self.length_within(max_bytes)? {
                 Some(length) if self.discarded_replies > 0 => {
                     self.discarded_replies -= 1;
                     self.consume(length);
                 }
                 Some(length) => break length,
                 None => {
-                    let left = time_left(timeout, &begun, self.unread().len());
+                    let left = time_left(timeout, &start, self.unread().len());
                     if left.is_zero() || !self.receive_within(left)? {
                         return Err(RedisServerError::Timeout);
                     }
@@ -318,7 +310,6 @@ impl RedisConnection {
         outcome
     }
 
-    /// Returns the error that an error line of this server stands for.
     pub fn error_of_line(&self, line: &[u8]) -> RedisServerError {
         let error = RedisServerError::from_line(line);
         if self.is_node { error.in_cluster() } else { error }
@@ -327,16 +318,15 @@ impl RedisConnection {
     /// Returns the length of the oldest reply, or of the next value in it, which brings at most `messages` messages;
     /// none if it is incomplete.
     #[inline]
-    pub fn length(&self, messages: usize) -> Result<Option<usize>, RedisServerError> {
+    pub fn length(&self, messages: usize) -> ServerResult<Option<usize>> {
         self.length_within(resp::max_reply_bytes(messages))
     }
 
     #[inline]
-    fn length_within(&self, most: usize) -> Result<Option<usize>, RedisServerError> {
-        Ok(resp::length(self.unread(), most)?)
+    fn length_within(&self, max_bytes: usize) -> ServerResult<Option<usize>> {
+        Ok(resp::length(self.unread(), max_bytes)?)
     }
 
-    /// Returns the oldest received bytes.
     #[inline]
     pub fn reply(&self, length: usize) -> &[u8] {
         &self.unread()[..length]
@@ -344,38 +334,37 @@ impl RedisConnection {
 
     /// Returns the number of entries of one stream in a reply that may be incomplete, and the bytes before the entries.
     /// The number is none if the request timed out on the server.
-    pub fn entries(&self) -> Result<Option<(Option<usize>, usize)>, RedisServerError> {
+    pub fn entries(&self) -> ServerResult<Option<(Option<usize>, usize)>> {
         let mut items = RespReader::with_limit(self.unread(), MAX_PLAIN_REPLY_BYTES);
         match items.item()? {
             Some(RespItem::Array(1)) => {}
-            Some(RespItem::Null) => return Ok(Some((None, items.at()))),
+            Some(RespItem::Null) => return Ok(Some((None, items.at))),
             Some(RespItem::Error(line)) => return Err(self.error_of_line(line)),
             Some(_) => return Err(UNEXPECTED.into()),
             None => return Ok(None),
         }
         match (items.item()?, items.item()?, items.item()?) {
             (Some(RespItem::Array(2)), Some(RespItem::Bulk(_key)), Some(RespItem::Array(entries))) => {
-                Ok(Some((Some(entries), items.at())))
+                Ok(Some((Some(entries), items.at)))
             }
             (_, _, Some(_)) => Err(UNEXPECTED.into()),
             (_, _, None) => Ok(None),
         }
     }
 
-    /// Discards the oldest received bytes.
     #[inline]
     pub fn consume(&mut self, bytes: usize) {
         self.start += bytes;
     }
 
     /// Reads available bytes into the buffer, without waiting; false if there are none.
-    pub fn receive(&mut self) -> Result<bool, RedisServerError> {
+    pub fn receive(&mut self) -> ServerResult<bool> {
         self.set_mode(RedisReadMode::NonBlocking)?;
         self.read()
     }
 
     /// Waits for bytes up to `timeout` and reads them; false if none came.
-    pub fn receive_within(&mut self, timeout: Duration) -> Result<bool, RedisServerError> {
+    pub fn receive_within(&mut self, timeout: Duration) -> ServerResult<bool> {
         self.set_mode(RedisReadMode::Blocking(timeout.max(Duration::from_micros(1))))?;
         self.read()
     }
@@ -384,7 +373,7 @@ impl RedisConnection {
         &self.buffer[self.start..self.end]
     }
 
-    fn read(&mut self) -> Result<bool, RedisServerError> {
+    fn read(&mut self) -> ServerResult<bool> {
         self.make_room();
         loop {
             match self.socket.read(&mut self.buffer[self.end..]) {
@@ -445,11 +434,11 @@ impl RedisConnection {
     }
 }
 
-/// Returns the time left of a timeout that started at `begun` and grows with the transferred `bytes`. Rounded up to
+/// Returns the time left of a timeout that started at `start` and grows with the transferred `bytes`. Rounded up to
 /// whole seconds, so that the socket's timeout seldom changes.
-fn time_left(timeout: Duration, begun: &HostInstant, bytes: usize) -> Duration {
-    let most = timeout + Duration::from_secs((bytes / BYTES_A_SECOND) as u64);
-    let left = most.saturating_sub(begun.elapsed());
+fn time_left(timeout: Duration, start: &HostInstant, bytes: usize) -> Duration {
+    let total = timeout + Duration::from_secs((bytes / BYTES_A_SECOND) as u64);
+    let left = total.saturating_sub(start.elapsed());
     if left.is_zero() { left } else { Duration::from_secs(left.as_secs() + 1).min(timeout) }
 }
 
@@ -466,28 +455,12 @@ mod tests {
     /// A connection and the server's end of it.
     fn link() -> (RedisConnection, UnixStream) {
         let (near, far) = UnixStream::pair().unwrap();
-        let link = RedisConnection {
-            socket: RedisSocket::Unix(near),
-            address: RedisServerAddress::Unix("/nowhere".into()),
-            buffer: vec![0; BUFFER_BYTES],
-            start: 0,
-            end: 0,
-            empty_runs: 0,
-            peak: 0,
-            mode: RedisReadMode::Blocking(TIMEOUT),
-            discarded_replies: 0,
-            sent: 0,
-            clock: HostClock::get().unwrap(),
-            last_received: HostInstant::now(HostClock::get().unwrap()),
-            pinged: None,
-            is_node: false,
-            scripts: Vec::new(),
-        };
-        (link, far)
+        let (socket, address) = (RedisSocket::Unix(near), RedisServerAddress::Unix("/nowhere".into()));
+        (RedisConnection::new(socket, address, HostClock::get().unwrap(), false), far)
     }
 
     #[test]
-    fn room_that_a_long_message_took_is_given_back() {
+    fn the_receive_buffer_shrinks_after_a_long_message() {
         let (mut link, mut far) = link();
         let mut long = Vec::new();
         resp::bulk(&mut long, &[&vec![7; 4 << 20]]);
@@ -504,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_trickles_is_given_up_in_time() {
+    fn a_trickling_answer_times_out() {
         let (mut link, mut far) = link();
         let trickling = std::thread::spawn(move || {
             // Writes one byte at a time, each before the timeout, until the reader closes the socket.

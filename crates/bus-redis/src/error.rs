@@ -8,104 +8,80 @@ use crate::resp::{ReplyLimit, RespError};
 /// Max number of characters of a server's text that a message repeats.
 const MAX_TEXT_CHARS: usize = 1024;
 
+/// Result of work that needs the server.
+pub(crate) type ServerResult<T = ()> = Result<T, RedisServerError>;
+
 /// Reason why a server cannot be used. The text follows the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RedisServerError {
-    /// The host name cannot be resolved.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(io::Error),
-    /// The connection was refused: no process listens there.
     #[error("refused the connection; start redis-server, or check host and port")]
     ConnectionRefused,
-    /// The Unix socket does not exist.
     #[error("has no socket there; start redis-server with 'unixsocket PATH', or check the path")]
     NoSocket,
-    /// The Unix socket belongs to another user and forbids access.
     #[error("does not let this user open its socket; set 'unixsocketperm' of redis-server, or run as its user")]
     SocketPermission,
-    /// The server did not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
     /// The server sent nothing for this long, not even the reply to a `PING`.
     #[error(
-        "has said nothing for {} s, and does not answer; a firewall may have forgotten the connection, or the server hangs: \
-         it is connected to again",
+        "sent nothing for {} s, and does not answer; a firewall may have dropped the connection, or the server hangs: \
+         the client reconnects",
         .0.as_secs_f64()
     )]
     Silent(Duration),
     /// The server was silent while an `XREAD` without end was in flight: whether it is alive is unknown.
-    #[error("was asked nothing for a while; it is connected to again")]
+    #[error("has no request with an end in flight, and may be dead; the client reconnects")]
     LivenessUnknown,
-    /// The first reply is not Redis protocol: another kind of server listens there.
     #[error("answers, but not as Redis does ({0}); check the port")]
     NotRedis(String),
     /// A later reply is not Redis protocol, though earlier replies were.
-    #[error("sent what is no answer ({0}); look into its log, and try again")]
+    #[error("sent a malformed reply ({0}); look into its log, and try again")]
     MalformedReply(String),
-    /// The server announces a payload that exceeds the max.
     #[error("sends a message that is too long; they are read up to 64 MiB: remove that one, and write shorter ones")]
     PayloadTooLong,
     /// An answer exceeds a bound, and is not read any further.
     #[error(
-        "sends an answer of more than {0}, which no question of this client has; the connection is closed: check that a \
+        "sends an answer of more than {0}, which no request of this client has; the connection is closed: check that a \
          Redis server listens there, and look into its log"
     )]
     ReplyTooLarge(ReplyLimit),
-    /// TLS is required and not available, or its certificate cannot be trusted.
-    #[error("is not spoken to over TLS: {0}")]
+    #[error("cannot be used over TLS: {0}")]
     TlsUnavailable(String),
     /// The TLS connection broke: its bytes cannot be read.
-    #[error("broke off what was spoken over TLS: {0}; try again")]
+    #[error("broke the TLS connection: {0}; try again")]
     TlsBroken(String),
-    /// The server closed the connection during the TLS handshake.
-    #[error("hung up while shaking hands over TLS; does it speak TLS on this port, and which version? Try again")]
+    #[error("closed the connection in the TLS handshake; check the port and the TLS version, and try again")]
     TlsClosed,
-    /// The TLS handshake timed out.
-    #[error("did not shake hands over TLS within 5 s; check whether it speaks TLS on this port, or hangs")]
+    #[error("did not finish the TLS handshake within 5 s; check whether it speaks TLS on this port, or hangs")]
     TlsTimeout,
-    /// The login failed.
     #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
     LoginRefused,
-    /// The server requires a login, and the URL has none.
     #[error("wants a password; write redis://:PASSWORD@HOST:PORT or redis://USER:PASSWORD@HOST:PORT")]
     LoginRequired,
-    /// A sentinel requires a password, or refused the given one.
     #[error(
         "is a sentinel, and {}; one password for both is that of the URL, and one of the sentinels alone is \
          sentinel-password=env:NAME or file:PATH in it",
         if *.is_given { "refused the password" } else { "wants a password" }
     )]
-    SentinelLogin {
-        /// True if a password was given.
-        is_given: bool,
-    },
-    /// The login at the master that a sentinel named failed.
+    SentinelLogin { is_given: bool },
     #[error("names {master} as the master, and that one {reason}")]
-    MasterLogin {
-        /// Address of the master.
-        master: String,
-        /// Reason of the failure.
-        reason: Box<RedisServerError>,
-    },
-    /// The server is starting.
+    MasterLogin { master: String, reason: Box<RedisServerError> },
     #[error("is still loading its data; try again when it has finished")]
     Loading,
     /// The server is a replica without its master, configured to answer nothing meanwhile.
     #[error("has lost its master, and answers nothing without it; try again when it is back, or use the master")]
     MasterDown,
-    /// A script is running, and blocks all other commands until it ends.
     #[error("is busy with a script; try again when it has ended, or end it by SCRIPT KILL")]
     Busy,
     /// The server is a replica: its channels do not reach the master's subscribers, and it takes no writes.
     #[error("is a replica; use its master, or name all servers in the URL: the one that is the master is taken")]
     Replica,
-    /// The sentinels know no master of this name.
     #[error("knows no master '{0}'; check sentinel=NAME in the URL")]
     NoMaster(String),
-    /// The server has reached its max number of clients.
-    #[error("has as many clients as it takes; close some, or raise its maxclients")]
+    #[error("has reached its limit of clients; close some, or raise its maxclients")]
     TooManyClients,
-    /// The server's memory is full.
     #[error("has no memory left ({0}); empty a queue or a stream, or raise its maxmemory")]
     OutOfMemory(String),
     /// The server cannot write its disk: it refuses writes, and a `PING` too.
@@ -114,10 +90,8 @@ pub(crate) enum RedisServerError {
     /// The server is a cluster node, and another node has the name.
     #[error("is one of a cluster, and another of its servers has this name ({0}); write '?cluster' in the URL")]
     Moved(String),
-    /// The URL names a cluster, and the server is no cluster node.
     #[error("is no node of a cluster; leave 'cluster' out of the URL")]
     NoCluster,
-    /// The URL names sentinels, and the server is no sentinel.
     #[error(
         "is no sentinel; leave 'sentinel=NAME' out of the URL, or name the sentinels in place of the server: their \
          usual port is 26379"
@@ -133,39 +107,34 @@ pub(crate) enum RedisServerError {
     #[error("does not take it now ({0}); try again, and look into its log")]
     TransientRefusal(String),
     /// The queue was removed under a puller.
-    #[error("has the queue no more ({0}); pull again, and it is made anew")]
+    #[error("no longer has the queue ({0}); pull again, and it is recreated")]
     NoQueue(String),
     /// The stream was removed under a subscriber, or removed and created again.
-    #[error("has the stream no more, or another one of its name; it is begun anew")]
+    #[error("no longer has the stream, or has another one of its name; it is read from its beginning")]
     StreamReplaced,
-    /// The queue holds foreign messages.
     #[error(
-        "holds in this queue what another program has pushed, and a puller would take it away; use another name, or take \
-         such messages too: QueueConfig::foreign names the kind that they get"
+        "holds in this queue what another program has pushed, and a puller would take it away; use another name, or \
+         take such messages too: QueueConfig::foreign names the kind that they get"
     )]
     ForeignMessage,
     /// Number of messages handed over that were given to other pullers meanwhile.
     #[error(
-        "does not acknowledge {0} messages that were handed over: this puller was silent for too long, or the server has \
-         lost them; they come again, marked, if it still has them, or are dead letters"
+        "does not acknowledge {0} messages that were handed over: this puller was silent for too long, or the \
+         server has lost them; they come again, marked, if it still has them, or are dead letters"
     )]
     NotAcknowledged(u64),
-    /// Any other refusal.
     #[error("refused: {0}; change the server's settings, or the URL")]
     Refused(String),
     /// Error of one of several servers, of which another one may come back.
     #[error(transparent)]
     OneOfSeveral(Box<RedisServerError>),
-    /// The server closed the connection.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
-    /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
     ConnectionLost(io::Error),
 }
 
 impl RedisServerError {
-    /// Returns the error that an error line stands for.
     pub fn from_line(line: &[u8]) -> Self {
         let line = printable_server_text(line);
         match strip_script_prefix(&line).split_whitespace().next() {
@@ -209,9 +178,9 @@ impl RedisServerError {
 
     /// Returns `meant` for a server that does not know a command of cluster nodes or sentinels. A server that knows the
     /// command and denies the right to it keeps its own refusal.
-    pub fn or_wrong_kind(self, meant: Self) -> Self {
+    pub fn or_wrong_kind(self, wrong_kind: Self) -> Self {
         match self {
-            Self::Refused(line) if line.starts_with("ERR ") => meant,
+            Self::Refused(line) if line.starts_with("ERR ") => wrong_kind,
             other => other,
         }
     }
@@ -226,7 +195,6 @@ impl RedisServerError {
         matches!(self, Self::Loading | Self::MasterDown | Self::Busy)
     }
 
-    /// Returns true if the error can pass by itself.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unresolved(_)
@@ -328,7 +296,7 @@ pub(crate) fn printable_server_text(line: &[u8]) -> String {
     String::from_utf8_lossy(line).chars().take(MAX_TEXT_CHARS).map(shown).collect()
 }
 
-/// Returns the error proper: servers before version 7 put its place in a script before it.
+/// Returns the error proper: servers before version 7 put its position in a script before it.
 fn strip_script_prefix(line: &str) -> &str {
     let Some((_, cause)) = line.rsplit_once("@user_script:").filter(|_| line.starts_with("ERR Error running script"))
     else {
@@ -342,29 +310,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_a_cluster_what_has_moved_is_asked_for_elsewhere() {
+    fn in_a_cluster_a_moved_name_is_a_transient_error() {
         let error = |line: &str| RedisServerError::from_line(line.as_bytes()).in_cluster();
         let (moved, asking) = (error("MOVED 12182 10.0.0.1:6379"), error("ASK 12182 10.0.0.1:6379"));
         assert!(moved.is_transient() && moved.is_moved() && asking.is_transient() && !asking.is_moved());
     }
 
     #[test]
-    fn who_does_not_know_a_command_of_clusters_or_sentinels_is_none() {
+    fn an_unknown_cluster_or_sentinel_command_means_the_wrong_server() {
         for (line, cluster, sentinel) in [
             ("ERR This instance has cluster support disabled", "leave 'cluster' out", "leave 'sentinel=NAME' out"),
             ("ERR unknown command 'SENTINEL', with args", "leave 'cluster' out", "leave 'sentinel=NAME' out"),
             ("NOPERM this user has no permissions to run the 'cluster|slots' command", "NOPERM", "NOPERM"),
             ("LOADING Redis is loading the dataset in memory", "loading", "loading"),
         ] {
-            for (meant, word) in [(RedisServerError::NoCluster, cluster), (RedisServerError::NoSentinel, sentinel)] {
-                let sentence = RedisServerError::from_line(line.as_bytes()).or_wrong_kind(meant).to_string();
+            for (wrong_kind, word) in [(RedisServerError::NoCluster, cluster), (RedisServerError::NoSentinel, sentinel)]
+            {
+                let sentence = RedisServerError::from_line(line.as_bytes()).or_wrong_kind(wrong_kind).to_string();
                 assert!(sentence.contains(word), "{line}: {sentence}");
             }
         }
     }
 
     #[test]
-    fn a_sentence_repeats_few_of_a_servers_words_and_none_that_a_terminal_obeys() {
+    fn an_error_cuts_a_servers_text_and_strips_its_control_characters() {
         let line = ["ERR \u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat();
         let sentence = RedisServerError::from_line(line.as_bytes()).to_string();
         assert!(sentence.contains("[2J") && !sentence.chars().any(char::is_control), "{sentence:?}");
@@ -372,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn error_lines_become_sentences_and_pass_or_do_not() {
+    fn error_lines_map_to_transient_or_permanent_errors() {
         for (line, word, may_pass) in [
             ("WRONGPASS invalid username-password pair or user is disabled.", "refused the user name", false),
             ("ERR invalid password", "refused the user name", false),

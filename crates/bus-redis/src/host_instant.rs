@@ -12,7 +12,6 @@ pub(crate) struct HostInstant {
 }
 
 impl HostInstant {
-    /// Returns the present moment.
     pub fn now(clock: HostClock) -> Self {
         Self { clock, ticks: clock.ticks() }
     }
@@ -22,13 +21,11 @@ impl HostInstant {
         Self::now(self.clock)
     }
 
-    /// Returns true if the moment was at least `ns` nanoseconds ago.
     pub fn is_older_than(&self, ns: u64) -> bool {
         let past_ns = self.clock.ns_between(self.ticks, self.clock.ticks());
         u64::try_from(past_ns).is_ok_and(|past_ns| past_ns >= ns)
     }
 
-    /// Returns the time since the moment.
     pub fn elapsed(&self) -> Duration {
         let past_ns = self.clock.ns_between(self.ticks, self.clock.ticks());
         Duration::from_nanos(u64::try_from(past_ns).unwrap_or(0))

@@ -1,7 +1,7 @@
 //! Identity of a server and its data, and whether the data is still complete.
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::server::RedisServerAddress;
 
 /// Answer to `INFO`: one line per field.
@@ -35,17 +35,14 @@ pub(crate) enum RetainedData {
     All,
     /// All that was on its disk, from which it was restarted; an older copy may have been put there.
     Disk,
-    /// Unknown.
     Unknown,
 }
 
 impl RedisInfo {
-    /// Requests all fields.
-    pub fn request(link: &mut RedisConnection) -> Result<Self, RedisServerError> {
+    pub fn request(link: &mut RedisConnection) -> ServerResult<Self> {
         link.request(&["INFO"], |items| Ok(Self(String::from_utf8_lossy(items.bulk()?).into_owned())))
     }
 
-    /// Returns the value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut lines = self.0.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
@@ -58,7 +55,7 @@ impl RedisInfo {
 
 impl DataIdentity {
     /// Requests the identity of the connected server; none if the server does not report it.
-    pub fn request(link: &mut RedisConnection) -> Result<Option<Self>, RedisServerError> {
+    pub fn request(link: &mut RedisConnection) -> ServerResult<Option<Self>> {
         let info = match RedisInfo::request(link) {
             Err(RedisServerError::Refused(_)) => return Ok(None),
             info => info?,
@@ -166,17 +163,17 @@ fn digest(text: &str) -> u32 {
     ((mixed >> 32) as u32 ^ mixed as u32).max(1)
 }
 
-fn syncs_always(link: &mut RedisConnection) -> Result<bool, RedisServerError> {
-    let told = link.request(&["CONFIG", "GET", "appendfsync"], |items| match items.array()? {
+fn syncs_always(link: &mut RedisConnection) -> ServerResult<bool> {
+    let answer = link.request(&["CONFIG", "GET", "appendfsync"], |items| match items.array()? {
         2 => {
             let _name = items.bulk()?;
             Ok(items.bulk()? == b"always")
         }
         _ => Ok(false),
     });
-    match told {
+    match answer {
         Err(RedisServerError::Refused(_)) => Ok(false),
-        told => told,
+        answer => answer,
     }
 }
 
@@ -202,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_has_kept_all_or_nobody_knows() {
+    fn two_identities_show_whether_a_server_retained_its_data() {
         let (new, plain, durable) = ((NONE, -1), false, true);
         for (what, before, now, kept) in [
             ("the same", run(1, "a", ("h", 5), new, plain), run(1, "a", ("h", 9), new, plain), All),
@@ -226,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_tells_a_server_by_its_history_or_where_nothing_is_lost_by_its_place() {
+    fn a_fingerprint_identifies_data_by_history_or_durable_address() {
         let (new, plain, durable) = ((NONE, -1), false, true);
         let copy = |run| DataIdentity { is_master: false, ..run };
         for (what, before, now, kept) in [

@@ -123,7 +123,7 @@ use tickpath_bus_api::{
 use tickpath_clock::Wait;
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::ServerResult;
 use crate::list_at_least_once::ListAtLeastOnce;
 use crate::list_at_most_once::ListAtMostOnce;
 use crate::publisher::RedisPublisher;
@@ -163,15 +163,8 @@ impl RedisBus {
     /// Parses the URL, connects and sends a `PING`.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
         let bus = Self { server: Arc::new(RedisEndpoint::parse(url)?) };
-        bus.with_connection(|_ready| Ok(()))?;
+        with_new_connection(&bus.server, |_ready| Ok(()))?;
         Ok(bus)
-    }
-
-    fn with_connection<T>(
-        &self,
-        question: impl FnOnce(&mut RedisConnection) -> Result<T, RedisServerError>,
-    ) -> Result<T, ConnectError> {
-        with_new_connection(&self.server, question)
     }
 
     fn open_puller(&self, queue: impl RedisQueue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
@@ -181,7 +174,7 @@ impl RedisBus {
 
     /// Returns the name of this transport in errors.
     fn transport(&self) -> &'static str {
-        match self.server.mechanism() {
+        match self.server.mechanism {
             Mechanism::Plain => "Redis publish and subscribe",
             Mechanism::Streams => "Redis streams",
         }
@@ -191,7 +184,7 @@ impl RedisBus {
         if self.capabilities().policies.contains(&policy) {
             return Ok(());
         }
-        let remedy = match self.server.mechanism() {
+        let remedy = match self.server.mechanism {
             Mechanism::Plain => "use 'overwrite', or a topic on shm:// or file://",
             Mechanism::Streams => "use 'keep' or 'overwrite', or a topic on shm:// or file://",
         };
@@ -205,7 +198,7 @@ impl RedisBus {
         if config.max_deliveries.is_none() {
             return Ok(());
         }
-        if self.server.is_cluster() {
+        if self.server.is_cluster {
             return Err(ConnectError::Unsupported {
                 transport: self.transport(),
                 what: format!(
@@ -219,7 +212,7 @@ impl RedisBus {
     }
 
     fn check_start(&self, start: StartPosition) -> Result<(), ConnectError> {
-        let (what, remedy) = match (self.server.mechanism(), start) {
+        let (what, remedy) = match (self.server.mechanism, start) {
             (_, StartPosition::Now) | (Mechanism::Streams, StartPosition::Oldest | StartPosition::After(_)) => {
                 return Ok(());
             }
@@ -229,7 +222,7 @@ impl RedisBus {
             }
             (_, StartPosition::After(_)) => {
                 let remedy = "it keeps no messages: start 'now', or use ?streams in the URL";
-                ("go on behind a resume token".to_owned(), remedy)
+                ("resume after a token".to_owned(), remedy)
             }
             (mechanism, StartPosition::Sequence(sequence)) => {
                 let remedy = match mechanism {
@@ -251,7 +244,7 @@ impl Connection for RedisBus {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let (history, policies): (bool, &[Policy]) = match self.server.mechanism() {
+        let (history, policies): (bool, &[Policy]) = match self.server.mechanism {
             Mechanism::Plain => (false, &[Policy::Overwrite]),
             Mechanism::Streams => (true, &[Policy::Keep, Policy::Overwrite]),
         };
@@ -270,10 +263,10 @@ impl Connection for RedisBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(self.transport(), config)?;
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         self.check_policy(config.policy)?;
         let server = self.server.clone();
-        Ok(Box::new(match server.mechanism() {
+        Ok(Box::new(match server.mechanism {
             Mechanism::Plain => RedisPublisher::to_channel(server, topic)?,
             Mechanism::Streams => {
                 RedisPublisher::to_stream(server, topic, StreamRetention::from_config(topic, config))?
@@ -282,10 +275,10 @@ impl Connection for RedisBus {
     }
 
     fn subscriber(&self, topic: &str, start: StartPosition, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
+        let topic = &*self.server.names.resolve(topic)?;
         self.check_start(start)?;
         let server = self.server.clone();
-        match server.mechanism() {
+        match server.mechanism {
             Mechanism::Plain => adaptive::subscriber(wait, RedisSubscriber::open(server, topic, wait)?),
             Mechanism::Streams => {
                 adaptive::subscriber(wait, StreamSubscriber::open(server.for_name(topic), topic, start, wait)?)
@@ -294,8 +287,8 @@ impl Connection for RedisBus {
     }
 
     fn remove_topic(&self, topic: &str) -> Result<(), ConnectError> {
-        let topic = &*self.server.names().resolve(topic)?;
-        match self.server.mechanism() {
+        let topic = &*self.server.names.resolve(topic)?;
+        match self.server.mechanism {
             Mechanism::Plain => Ok(()),
             Mechanism::Streams => with_new_connection(&self.server.for_name(topic), |link| stream::remove(link, topic)),
         }
@@ -303,7 +296,7 @@ impl Connection for RedisBus {
 
     fn queue_capabilities(&self) -> QueueCapabilities {
         QueueCapabilities {
-            deliveries: match self.server.mechanism() {
+            deliveries: match self.server.mechanism {
                 Mechanism::Plain => &[DeliveryGuarantee::AtMostOnce, DeliveryGuarantee::AtLeastOnce],
                 Mechanism::Streams => &[DeliveryGuarantee::AtLeastOnce, DeliveryGuarantee::AtMostOnce],
             },
@@ -313,7 +306,7 @@ impl Connection for RedisBus {
             detects_death: false,
             counts_waiting: true,
             exact_resend: false,
-            counts_deliveries: self.server.mechanism() == Mechanism::Streams,
+            counts_deliveries: self.server.mechanism == Mechanism::Streams,
             gives_back: true,
             max_payload: MAX_PAYLOAD_BYTES,
         }
@@ -324,40 +317,34 @@ impl Connection for RedisBus {
         check_name("queue", queue)?;
         self.check_dead_letters(queue, config)?;
         let server = self.server.clone();
-        Ok(Box::new(match server.mechanism() {
+        Ok(Box::new(match server.mechanism {
             Mechanism::Plain => RedisPublisher::to_key(server, &["LPUSH", queue])?,
             Mechanism::Streams => RedisPublisher::to_key(server, &["XADD", queue, "*", stream::MESSAGE_FIELD])?,
         }))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        use DeliveryGuarantee::{AtLeastOnce, AtMostOnce};
+        use Mechanism::{Plain, Streams};
         self.queue_capabilities().check(self.transport(), config)?;
         check_name("queue", queue)?;
         self.check_dead_letters(queue, config)?;
-        let clock = self.server.clock();
+        let clock = self.server.clock;
         let QueueConfig { silence_ns, foreign, .. } = *config;
-        match (self.server.mechanism(), config.delivery) {
-            (Mechanism::Plain, DeliveryGuarantee::AtMostOnce) => {
-                self.open_puller(ListAtMostOnce::new(queue, foreign, clock), wait)
-            }
-            (Mechanism::Plain, DeliveryGuarantee::AtLeastOnce) => {
-                self.open_puller(ListAtLeastOnce::new(queue, silence_ns, foreign, clock), wait)
-            }
-            (Mechanism::Streams, DeliveryGuarantee::AtMostOnce) => {
-                self.open_puller(StreamAtMostOnce::new(queue, config, clock), wait)
-            }
-            (Mechanism::Streams, DeliveryGuarantee::AtLeastOnce) => {
-                self.open_puller(StreamAtLeastOnce::new(queue, config, clock), wait)
-            }
+        match (self.server.mechanism, config.delivery) {
+            (Plain, AtMostOnce) => self.open_puller(ListAtMostOnce::new(queue, foreign, clock), wait),
+            (Plain, AtLeastOnce) => self.open_puller(ListAtLeastOnce::new(queue, silence_ns, foreign, clock), wait),
+            (Streams, AtMostOnce) => self.open_puller(StreamAtMostOnce::new(queue, config, clock), wait),
+            (Streams, AtLeastOnce) => self.open_puller(StreamAtLeastOnce::new(queue, config, clock), wait),
         }
     }
 
     fn count_waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         check_name("queue", queue)?;
-        let there = self.server.for_name(queue);
-        let count = match self.server.mechanism() {
-            Mechanism::Plain => with_new_connection(&there, |link| list_at_least_once::count_waiting(link, queue)),
-            Mechanism::Streams => with_new_connection(&there, |link| stream_group::count_waiting(link, queue)),
+        let server = self.server.for_name(queue);
+        let count = match self.server.mechanism {
+            Mechanism::Plain => with_new_connection(&server, |link| list_at_least_once::count_waiting(link, queue)),
+            Mechanism::Streams => with_new_connection(&server, |link| stream_group::count_waiting(link, queue)),
         };
         count.map(Some)
     }
@@ -365,10 +352,9 @@ impl Connection for RedisBus {
     fn loss_risk(&self, queue: &str) -> Result<Option<String>, ConnectError> {
         check_name("queue", queue)?;
         let about = self.server_description();
-        let told = |name| {
-            about.setting(name).map_err(|what| ConnectError::Server { server: self.server.name().to_owned(), what })
-        };
-        let (limit, policy) = (told("maxmemory")?, told("maxmemory-policy")?);
+        let setting =
+            |name| about.setting(name).map_err(|what| ConnectError::Server { server: self.server.name.clone(), what });
+        let (limit, policy) = (setting("maxmemory")?, setting("maxmemory-policy")?);
         // The other policies evict only keys with a time to live, which queues do not have.
         let evicts = limit != "0" && policy.starts_with("allkeys-");
         Ok(evicts.then(|| format!("maxmemory-policy {policy} deletes whole queues when {limit} bytes are used")))
@@ -376,10 +362,10 @@ impl Connection for RedisBus {
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
         check_name("queue", queue)?;
-        let there = self.server.for_name(queue);
-        match self.server.mechanism() {
-            Mechanism::Plain => with_new_connection(&there, |link| list_at_least_once::remove(link, queue)),
-            Mechanism::Streams => with_new_connection(&there, |link| stream::remove(link, queue)),
+        let server = self.server.for_name(queue);
+        match self.server.mechanism {
+            Mechanism::Plain => with_new_connection(&server, |link| list_at_least_once::remove(link, queue)),
+            Mechanism::Streams => with_new_connection(&server, |link| stream::remove(link, queue)),
         }
     }
 }
@@ -387,7 +373,7 @@ impl Connection for RedisBus {
 /// Opens a connection to a ready server, and runs the request over it.
 fn with_new_connection<T>(
     server: &RedisEndpoint,
-    question: impl FnOnce(&mut RedisConnection) -> Result<T, RedisServerError>,
+    request: impl FnOnce(&mut RedisConnection) -> ServerResult<T>,
 ) -> Result<T, ConnectError> {
-    RedisConnection::open_ready(server).and_then(|mut link| question(&mut link)).map_err(|e| server.error(&e))
+    RedisConnection::open_ready(server).and_then(|mut link| request(&mut link)).map_err(|e| server.error(&e))
 }

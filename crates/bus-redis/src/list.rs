@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::ServerResult;
 use crate::puller::decode_message;
 
 /// Lua function that recognizes a message of ours, as `wire::decode` does. Compares bytes, because cutting strings out
@@ -18,7 +18,7 @@ end
 ";
 
 /// Rejects a queue whose next message is foreign, before anything is taken from it, and a key that is no list.
-pub(crate) fn check_list(link: &mut RedisConnection, queue: &str, foreign: Option<u8>) -> Result<(), RedisServerError> {
+pub(crate) fn check_list(link: &mut RedisConnection, queue: &str, foreign: Option<u8>) -> ServerResult {
     let looked = link.request_messages(1, &["LINDEX", queue, "-1"], |items| {
         let next = items.bulk_or_null()?;
         Ok(next.map_or(Ok(()), |bytes| decode_message(bytes, foreign).map(|_| ())))

@@ -20,10 +20,10 @@ use tickpath_bus_api::PulledMessage;
 use tickpath_clock::{HostClock, SetOnce};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::list::{IS_MESSAGE_LUA, check_list, format_seconds, sibling_key};
-use crate::puller::{MAX_PULLED_BYTES, MIN_SLEEP, RedisQueue, decode_message, format_millis, unique_id};
+use crate::puller::{MAX_PULLED_BYTES, MIN_SLEEP, PullHandler, RedisQueue, decode_message, format_millis, unique_id};
 use crate::resp::{self, UNEXPECTED};
 use crate::server::TIMEOUT;
 
@@ -167,7 +167,6 @@ fn scripts() -> &'static ListScripts {
     })
 }
 
-/// Assembled scripts.
 struct ListScripts {
     resume: String,
     leave: String,
@@ -178,12 +177,10 @@ struct ListScripts {
     put_back: String,
 }
 
-/// State of one puller.
 pub(crate) struct ListAtLeastOnce {
     keys: ListKeys,
     clock: HostClock,
     silence_ns: u64,
-    /// Time of the last heartbeat.
     last_heartbeat: HostInstant,
     /// Time of the last search for dead pullers.
     last_reclaim: HostInstant,
@@ -210,7 +207,6 @@ struct ListKeys {
     queue: String,
     returned: String,
     pullers: String,
-    /// Prefix of the pullers' keys.
     puller_prefix: String,
     id: String,
     taken: String,
@@ -218,16 +214,15 @@ struct ListKeys {
 }
 
 /// Returns the number of messages that no puller has taken.
-pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> Result<u64, RedisServerError> {
+pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> ServerResult<u64> {
     let count =
         link.request(&["EVAL", COUNT_WAITING, "2", queue, &sibling_key(queue, "again")], |items| items.integer())?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// Removes a queue with all its messages.
-pub(crate) fn remove(link: &mut RedisConnection, queue: &str) -> Result<(), RedisServerError> {
-    let [again, pullers, pullers_keys] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
-    link.request(&["EVAL", REMOVE, "3", queue, &again, &pullers, &pullers_keys], |items| items.integer())?;
+pub(crate) fn remove(link: &mut RedisConnection, queue: &str) -> ServerResult {
+    let [returned, pullers, pullers_keys] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
+    link.request(&["EVAL", REMOVE, "3", queue, &returned, &pullers, &pullers_keys], |items| items.integer())?;
     Ok(())
 }
 
@@ -259,17 +254,12 @@ impl ListAtLeastOnce {
 
     /// Starts a connection. Returns how many of the known messages are still taken, and how many messages were taken
     /// before.
-    fn start_connection(
-        &self,
-        link: &mut RedisConnection,
-        new: &ListKeys,
-        known: &str,
-    ) -> Result<(i64, i64), RedisServerError> {
+    fn start_connection(&self, link: &mut RedisConnection, new: &ListKeys, known: &str) -> ServerResult<(i64, i64)> {
         let (old, silence) = (&self.keys, format_millis(self.silence_ns));
         let keys = [&old.taken, &old.heartbeat, &new.taken, &new.heartbeat, &new.returned, &new.pullers, &new.queue];
-        let words = [known, silence.as_str(), old.id.as_str(), new.id.as_str(), self.foreign_argument()];
+        let arguments = [known, silence.as_str(), old.id.as_str(), new.id.as_str(), self.foreign_argument()];
         let script = ["EVAL", scripts().resume.as_str(), "7"];
-        link.request(&[&script[..], &keys.map(String::as_str), &words].concat(), |items| {
+        link.request(&[&script[..], &keys.map(String::as_str), &arguments].concat(), |items| {
             items.array()?;
             Ok((items.integer()?, items.integer()?))
         })
@@ -277,32 +267,27 @@ impl ListAtLeastOnce {
 
     /// Takes messages and hands them over. A foreign one goes back with all behind it, and the puller then takes single
     /// messages until it is gone.
-    fn take_batch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn take_batch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         let is_due = self.last_heartbeat.is_older_than(self.silence_ns / 3);
         if is_due {
             self.last_heartbeat = self.last_heartbeat.restarted();
         }
-        let Self { keys, unacknowledged: held, newest, foreign, .. } = self;
+        let Self { keys, unacknowledged, newest, foreign, .. } = self;
         let (limit, silence) =
             (if self.has_foreign_head { 1 } else { limit }.to_string(), format_millis(self.silence_ns));
-        let most = MAX_PULLED_BYTES.to_string();
+        let max_bytes = MAX_PULLED_BYTES.to_string();
         let due = if is_due { "1" } else { "0" };
-        let places: [&str; 5] = [&keys.queue, &keys.returned, &keys.taken, &keys.heartbeat, &keys.pullers];
-        let words: [&str; 5] = [&limit, &silence, &keys.id, due, &most];
-        let (mut handed, mut again, mut count, mut refused) = (0, 0, 0, None);
-        link.run_script(TAKE, &places, &words, |items| {
+        let script_keys: [&str; 5] = [&keys.queue, &keys.returned, &keys.taken, &keys.heartbeat, &keys.pullers];
+        let arguments: [&str; 5] = [&limit, &silence, &keys.id, due, &max_bytes];
+        let (mut handed, mut returned, mut count, mut refused) = (0, 0, 0, None);
+        link.run_script(TAKE, &script_keys, &arguments, |items| {
             count = items.array()?.checked_sub(1).ok_or(UNEXPECTED)?;
-            again = usize::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
+            returned = usize::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
             while handed < count && refused.is_none() {
                 match decode_message(items.bulk()?, *foreign) {
                     Ok(message) => {
-                        let tag = next_tag(newest, held);
-                        handler(PulledMessage { tag, ..PulledMessage::without_tag(message, handed < again) });
+                        let tag = next_tag(newest, unacknowledged);
+                        handler(PulledMessage { tag, ..PulledMessage::without_tag(message, handed < returned) });
                         handed += 1;
                     }
                     Err(e) => refused = Some(e),
@@ -312,8 +297,8 @@ impl ListAtLeastOnce {
         })?;
         self.has_foreign_head = refused.is_some();
         if let Some(e) = refused {
-            let again = again.saturating_sub(handed);
-            self.put_back(link, count - handed - again, again)?;
+            let returned = returned.saturating_sub(handed);
+            self.put_back(link, count - handed - returned, returned)?;
             if handed == 0 {
                 return Err(e);
             }
@@ -322,20 +307,21 @@ impl ListAtLeastOnce {
     }
 
     /// Returns the messages of dead pullers to the queue.
-    fn reclaim_from_dead(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn reclaim_from_dead(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.last_reclaim = self.last_reclaim.restarted();
-        let ListKeys { queue, returned: again, pullers, puller_prefix: beside, .. } = &self.keys;
+        let ListKeys { queue, returned, pullers, puller_prefix, .. } = &self.keys;
         let script = scripts().reclaim_from_dead.as_str();
-        let command: [&str; 8] = ["EVAL", script, "3", pullers, again, queue, beside, self.foreign_argument()];
+        let command: [&str; 8] =
+            ["EVAL", script, "3", pullers, returned, queue, puller_prefix, self.foreign_argument()];
         link.request(&command, |items| items.integer()).map(|_count| ())
     }
 
     /// Puts the newest messages back to where they were, if they still are this puller's: `queue` of them to the queue,
     /// and `returned` of the next ones to the list of returned messages.
-    fn put_back(&mut self, link: &mut RedisConnection, queue: usize, again: usize) -> Result<(), RedisServerError> {
-        let ListKeys { taken, queue: there, returned: first, .. } = &self.keys;
-        let keys = [taken, there, first].map(String::clone);
-        let counts = [queue, again].map(|count| count.to_string());
+    fn put_back(&mut self, link: &mut RedisConnection, queue: usize, returned: usize) -> ServerResult {
+        let ListKeys { taken, queue: queue_key, returned: returned_key, .. } = &self.keys;
+        let keys = [taken, queue_key, returned_key].map(String::clone);
+        let counts = [queue, returned].map(|count| count.to_string());
         self.run_with_heartbeat(
             link,
             &scripts().put_back,
@@ -351,18 +337,19 @@ impl ListAtLeastOnce {
         link: &mut RedisConnection,
         script: &'static str,
         keys: &[&str],
-        words: &[&str],
-    ) -> Result<i64, RedisServerError> {
+        arguments: &[&str],
+    ) -> ServerResult<i64> {
         self.last_heartbeat = self.last_heartbeat.restarted();
         let silence = format_millis(self.silence_ns);
-        let ListKeys { heartbeat: alive, pullers, id, .. } = &self.keys;
-        let (signs, sign): ([&str; 2], [&str; 2]) = ([alive, pullers], [&silence, id]);
-        link.run_script(script, &[&signs, keys].concat(), &[&sign, words].concat(), |items| items.integer())
+        let ListKeys { heartbeat, pullers, id, .. } = &self.keys;
+        let (first_keys, first_arguments): ([&str; 2], [&str; 2]) = ([heartbeat, pullers], [&silence, id]);
+        let (keys, arguments) = ([&first_keys, keys].concat(), [&first_arguments, arguments].concat());
+        link.run_script(script, &keys, &arguments, |items| items.integer())
     }
 
     /// Sleeps on a server whose memory is full: only scripts may move messages there, and scripts cannot block. No
     /// pusher can push then, so only returned messages can come.
-    fn wait_on_full_server(&self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+    fn wait_on_full_server(&self, link: &mut RedisConnection, timeout: Duration) -> ServerResult {
         if count_waiting(link, &self.keys.queue)? == 0 {
             link.receive_within(timeout)?;
         }
@@ -377,42 +364,37 @@ impl RedisQueue for ListAtLeastOnce {
         &self.keys.queue
     }
 
-    fn check(&self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn check(&self, link: &mut RedisConnection) -> ServerResult {
         check_list(link, &self.keys.queue, self.foreign)
     }
 
-    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> Result<bool, RedisServerError> {
+    fn resume(&mut self, link: &mut RedisConnection, has_retained_all: bool) -> ServerResult<bool> {
         self.last_heartbeat = self.last_heartbeat.restarted();
         let new = ListKeys::new(&self.keys.queue, self.clock);
         let kept = usize::from(self.prefetched.is_some());
         let known = self.unacknowledged.len() + kept;
         // In older data these positions hold other messages, which must not be deleted.
-        let trusted = if has_kept_all { known } else { 0 };
-        let (still_known, there) = self.start_connection(link, &new, &trusted.to_string())?;
+        let trusted = if has_retained_all { known } else { 0 };
+        let (still_known, taken_before) = self.start_connection(link, &new, &trusted.to_string())?;
         self.keys = new;
-        let going_back = self.pending_return.take();
+        let pending_return = self.pending_return.take();
         if known > 0 && still_known == 0 {
             self.maybe_redelivered += self.unacknowledged.len() as u64;
             self.unacknowledged.clear();
             (self.prefetched, self.is_acknowledging) = (None, false);
-        } else if self.is_acknowledging && there == kept as i64 {
+        } else if self.is_acknowledging && taken_before == kept as i64 {
             // The server had acknowledged them, and its answer was lost.
             self.unacknowledged.clear();
             self.is_acknowledging = false;
-        } else if there < known as i64 {
+        } else if taken_before < known as i64 {
             // The server had returned that message, and its answer was lost.
-            self.unacknowledged.retain(|&tag| Some(tag) != going_back);
+            self.unacknowledged.retain(|&tag| Some(tag) != pending_return);
         }
         // A list exists whenever it holds something, so its removal cannot be detected.
         Ok(false)
     }
 
-    fn fetch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         // Another puller may have got it meanwhile, and acknowledged it.
         if self.prefetched.take_if(|(before, _)| before.is_older_than(self.silence_ns / 2)).is_some() {
             self.put_back(link, 1, 0)?;
@@ -429,7 +411,7 @@ impl RedisQueue for ListAtLeastOnce {
         self.take_batch(link, limit, handler)
     }
 
-    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult {
         if self.prefetched.is_some() {
             return Ok(());
         }
@@ -437,23 +419,24 @@ impl RedisQueue for ListAtLeastOnce {
         let timeout = timeout.min(Duration::from_nanos(self.silence_ns / 3)).max(MIN_SLEEP);
         self.last_heartbeat = self.last_heartbeat.restarted();
         let before = self.last_heartbeat;
-        let ListKeys { queue, taken, heartbeat: alive, pullers, id, .. } = &self.keys;
+        let ListKeys { queue, taken, heartbeat, pullers, id, .. } = &self.keys;
         let mut commands = Vec::new();
         let renew = scripts().renew.as_str();
-        resp::command(&mut commands, &["EVAL", renew, "2", alive, pullers, &format_millis(self.silence_ns), id]);
+        resp::command(&mut commands, &["EVAL", renew, "2", heartbeat, pullers, &format_millis(self.silence_ns), id]);
         resp::command(&mut commands, &["BLMOVE", queue, taken, "RIGHT", "LEFT", &format_seconds(timeout)]);
         link.send(&commands)?;
         link.receive_reply(TIMEOUT, |items| items.integer())?;
-        let came = link.receive_messages(1, timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)));
-        let came = match came {
+        let received =
+            link.receive_messages(1, timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)));
+        let received = match received {
             Err(RedisServerError::OutOfMemory(_)) => return self.wait_on_full_server(link, timeout),
-            came => came?,
+            received => received?,
         };
-        if came.as_ref().is_some_and(|bytes| decode_message(bytes, self.foreign).is_err()) {
+        if received.as_ref().is_some_and(|bytes| decode_message(bytes, self.foreign).is_err()) {
             // The next call finds it there, and reports it.
             return self.put_back(link, 1, 0);
         }
-        self.prefetched = came.map(|bytes| (before, bytes));
+        self.prefetched = received.map(|bytes| (before, bytes));
         Ok(())
     }
 
@@ -461,7 +444,7 @@ impl RedisQueue for ListAtLeastOnce {
         !self.unacknowledged.is_empty() || self.maybe_redelivered > 0
     }
 
-    fn acknowledge(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn acknowledge(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.is_acknowledging = true;
         let taken = self.keys.taken.clone();
         // The newest message, which was not handed over, stays.
@@ -474,41 +457,40 @@ impl RedisQueue for ListAtLeastOnce {
         if returned == 0 { Ok(()) } else { Err(RedisServerError::NotAcknowledged(returned)) }
     }
 
-    fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> Result<bool, RedisServerError> {
-        let Ok(at) = self.unacknowledged.binary_search(&tag) else { return Ok(false) };
+    fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> ServerResult<bool> {
+        let Ok(index) = self.unacknowledged.binary_search(&tag) else { return Ok(false) };
         // Messages that others have returned are missing at the oldest end, so positions count from the newest.
-        let newer = self.unacknowledged.len() - 1 - at + usize::from(self.prefetched.is_some());
+        let newer = self.unacknowledged.len() - 1 - index + usize::from(self.prefetched.is_some());
         self.pending_return = Some(tag);
-        let (taken, again) = (self.keys.taken.clone(), self.keys.returned.clone());
-        let count = self.run_with_heartbeat(link, &scripts().give_back, &[&taken, &again], &[&newer.to_string()])?;
+        let (taken, returned) = (self.keys.taken.clone(), self.keys.returned.clone());
+        let count = self.run_with_heartbeat(link, &scripts().give_back, &[&taken, &returned], &[&newer.to_string()])?;
         self.pending_return = None;
-        self.unacknowledged.remove(at);
+        self.unacknowledged.remove(index);
         Ok(count > 0)
     }
 
-    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
-        let ListKeys { queue, returned: again, pullers, id, taken, heartbeat: alive, .. } = &self.keys;
-        let keys: [&str; 5] = [taken, alive, again, pullers, queue];
-        let words: [&str; 2] = [id, self.foreign_argument()];
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {
+        let ListKeys { queue, returned, pullers, id, taken, heartbeat, .. } = &self.keys;
+        let keys: [&str; 5] = [taken, heartbeat, returned, pullers, queue];
+        let arguments: [&str; 2] = [id, self.foreign_argument()];
         let script = ["EVAL", scripts().leave.as_str(), "5"];
-        link.request(&[&script[..], &keys, &words].concat(), |items| items.integer())?;
+        link.request(&[&script[..], &keys, &arguments].concat(), |items| items.integer())?;
         Ok(())
     }
 }
 
 impl ListKeys {
-    /// Creates keys with a unique id.
     fn new(queue: &str, clock: HostClock) -> Self {
         let id = unique_id(clock);
-        let [again, pullers, beside] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
-        let (taken, alive) = (format!("{beside}taken/{id}"), format!("{beside}alive/{id}"));
-        Self { queue: queue.to_owned(), returned: again, pullers, puller_prefix: beside, id, taken, heartbeat: alive }
+        let [returned, pullers, puller_prefix] = ["again", "pullers", ""].map(|what| sibling_key(queue, what));
+        let (taken, heartbeat) = (format!("{puller_prefix}taken/{id}"), format!("{puller_prefix}alive/{id}"));
+        Self { queue: queue.to_owned(), returned, pullers, puller_prefix, id, taken, heartbeat }
     }
 }
 
 /// Registers a message as handed over; returns its tag.
-fn next_tag(newest: &mut u64, held: &mut Vec<u64>) -> u64 {
+fn next_tag(newest: &mut u64, unacknowledged: &mut Vec<u64>) -> u64 {
     *newest += 1;
-    held.push(*newest);
+    unacknowledged.push(*newest);
     *newest
 }

@@ -15,9 +15,9 @@ use tickpath_clock::HostClock;
 
 use crate::batch_size::BatchSizer;
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::list::{check_list, format_seconds, sibling_key};
-use crate::puller::{RedisQueue, decode_message, unique_id};
+use crate::puller::{PullHandler, RedisQueue, decode_message, unique_id};
 use crate::resp;
 use crate::server::TIMEOUT;
 
@@ -34,15 +34,12 @@ return there";
 /// A day: a puller that reconnects later puts the messages back once more. One that reconnects earlier removes the key.
 const RETURN_RECORD_MS: &str = "86400000";
 
-/// State of one puller.
 pub(crate) struct ListAtMostOnce {
     queue: String,
     /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
     portion: BatchSizer,
-    /// Message that came during a sleep.
     prefetched: Option<Vec<u8>>,
-    /// Messages to be put back, the next one first.
     pending_return: Vec<Vec<u8>>,
     /// Key that records their return.
     return_record: String,
@@ -52,7 +49,6 @@ pub(crate) struct ListAtMostOnce {
 }
 
 impl ListAtMostOnce {
-    /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, foreign: Option<u8>, clock: HostClock) -> Self {
         Self {
             queue: queue.to_owned(),
@@ -67,7 +63,7 @@ impl ListAtMostOnce {
     }
 
     /// Puts messages back to where they were taken from.
-    fn put_back(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn put_back(&mut self, link: &mut RedisConnection) -> ServerResult {
         if self.pending_return.is_empty() {
             return Ok(());
         }
@@ -83,14 +79,12 @@ impl ListAtMostOnce {
         link.receive_reply(TIMEOUT, |items| items.integer())?;
         self.pending_return.clear();
         self.has_foreign_head = true;
-        let said = std::mem::replace(&mut self.return_record, return_record_key(&self.queue, self.clock));
-        let mut forgetting = Vec::new();
-        resp::command(&mut forgetting, &["DEL", &said]);
-        link.send_unanswered(&forgetting)
+        let record = std::mem::replace(&mut self.return_record, return_record_key(&self.queue, self.clock));
+        link.send_unanswered(&resp::encode_command(&["DEL", &record]))
     }
 
     /// Puts back pending messages. Then, while the next message is foreign, refuses it without taking it.
-    fn return_pending(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_pending(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.put_back(link)?;
         if self.has_foreign_head {
             self.check(link)?;
@@ -107,39 +101,30 @@ impl RedisQueue for ListAtMostOnce {
         &self.queue
     }
 
-    fn check(&self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn check(&self, link: &mut RedisConnection) -> ServerResult {
         check_list(link, &self.queue, self.foreign)
     }
 
-    fn resume(&mut self, _link: &mut RedisConnection, _has_kept_all: bool) -> Result<bool, RedisServerError> {
-        Ok(false)
-    }
-
-    fn fetch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         self.return_pending(link)?;
         if let Some(bytes) = self.prefetched.take() {
             handler(PulledMessage::without_tag(decode_message(&bytes, self.foreign)?, false));
             return Ok(());
         }
         let limit = self.portion.limit(limit);
-        let Self { queue, foreign, portion, pending_return: back, .. } = self;
+        let Self { queue, foreign, portion, pending_return, .. } = self;
         let mut refused = None;
         link.request_messages(limit, &["RPOP", queue, &limit.to_string()], |items| {
-            for at in 0..items.array()? {
+            for index in 0..items.array()? {
                 let bytes = items.bulk()?;
                 portion.record_size(bytes.len());
                 match decode_message(bytes, *foreign) {
-                    Ok(message) if back.is_empty() => handler(PulledMessage::without_tag(message, false)),
-                    Err(e) if at == 0 => {
+                    Ok(message) if pending_return.is_empty() => handler(PulledMessage::without_tag(message, false)),
+                    Err(e) if index == 0 => {
                         refused = Some(e);
-                        back.push(bytes.to_vec());
+                        pending_return.push(bytes.to_vec());
                     }
-                    _ => back.push(bytes.to_vec()),
+                    _ => pending_return.push(bytes.to_vec()),
                 }
             }
             Ok(())
@@ -148,7 +133,7 @@ impl RedisQueue for ListAtMostOnce {
         refused.map_or(Ok(()), Err)
     }
 
-    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult {
         if self.prefetched.is_some() {
             return Ok(());
         }
@@ -157,38 +142,28 @@ impl RedisQueue for ListAtMostOnce {
             Err(RedisServerError::ForeignMessage) => return Ok(()),
             begun => begun?,
         }
-        let mut command = Vec::new();
-        resp::command(&mut command, &["BRPOP", &self.queue, &format_seconds(timeout)]);
-        link.send(&command)?;
-        let came = link.receive_messages(1, timeout + TIMEOUT, |items| {
+        link.send(&resp::encode_command(&["BRPOP", &self.queue, &format_seconds(timeout)]))?;
+        let received = link.receive_messages(1, timeout + TIMEOUT, |items| {
             if items.array()? == 0 {
                 return Ok(None);
             }
             let _key = items.bulk()?;
             Ok(Some(items.bulk()?.to_vec()))
         })?;
-        match came {
+        match received {
             // The next call finds it there, and reports it.
             Some(bytes) if decode_message(&bytes, self.foreign).is_err() => {
                 self.pending_return.push(bytes);
                 self.put_back(link)
             }
-            came => {
-                self.prefetched = came;
+            received => {
+                self.prefetched = received;
                 Ok(())
             }
         }
     }
 
-    fn has_unacknowledged(&self) -> bool {
-        false
-    }
-
-    fn acknowledge(&mut self, _link: &mut RedisConnection) -> Result<(), RedisServerError> {
-        Ok(())
-    }
-
-    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.pending_return.extend(self.prefetched.take());
         self.put_back(link)
     }

@@ -3,7 +3,6 @@
 use crate::resp::{RespError, RespReader, UNEXPECTED};
 use crate::server::RedisServerAddress;
 
-/// Max length of a host name, in bytes.
 const MAX_HOST_BYTES: usize = 255;
 
 /// Reads the address of a master from a sentinel's answer; none if the sentinel does not know the master.
@@ -33,14 +32,14 @@ pub(crate) fn read_node(items: &mut RespReader<'_>, slot: u16) -> Result<Option<
     for _ in 0..items.array()? {
         let parts = items.array()?.checked_sub(3).ok_or(UNEXPECTED)?;
         let (first, last) = (items.integer()?, items.integer()?);
-        let words = items.array()?.checked_sub(2).ok_or(UNEXPECTED)?;
+        let attributes = items.array()?.checked_sub(2).ok_or(UNEXPECTED)?;
         let host = read_host(items.bulk_or_null()?.unwrap_or_default())?;
         let port = u16::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
         if (first..=last).contains(&i64::from(slot)) {
             return Ok(Some((host, port)));
         }
         // The master's id and other attributes, and its replicas.
-        for _ in 0..words + parts {
+        for _ in 0..attributes + parts {
             items.skip()?;
         }
     }
@@ -57,37 +56,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_master_of_a_slot_is_read() {
+    fn the_slot_table_yields_the_master_of_a_slot() {
         let reply = b"*2\r\n\
             *4\r\n:0\r\n:5460\r\n*4\r\n$1\r\na\r\n:1\r\n$2\r\nid\r\n*0\r\n*3\r\n$1\r\nr\r\n:9\r\n$2\r\nid\r\n\
             *3\r\n:5461\r\n:5461\r\n*3\r\n$-1\r\n:2\r\n$2\r\nid\r\n";
-        let place = |slot| read_node(&mut RespReader::new(reply), slot).unwrap();
-        assert_eq!(place(0), Some(("a".to_owned(), 1)));
-        assert_eq!(place(5461), Some((String::new(), 2)));
-        assert_eq!(place(5462), None);
-        let at = |host: &str, port| RedisServerAddress::Tcp { host: host.to_owned(), port };
-        for (host, expected) in [("", at("h", 2)), ("a", at("a", 2))] {
-            assert_eq!(reported_address(&at("h", 7), host.to_owned(), 2), expected);
+        let master = |slot| read_node(&mut RespReader::new(reply), slot).unwrap();
+        assert_eq!(master(0), Some(("a".to_owned(), 1)));
+        assert_eq!(master(5461), Some((String::new(), 2)));
+        assert_eq!(master(5462), None);
+        let address = |host: &str, port| RedisServerAddress::Tcp { host: host.to_owned(), port };
+        for (host, expected) in [("", address("h", 2)), ("a", address("a", 2))] {
+            assert_eq!(reported_address(&address("h", 7), host.to_owned(), 2), expected);
         }
     }
 
     #[test]
-    fn a_name_that_no_host_has_is_refused() {
-        for (bytes, is_taken) in [(255, true), (256, false)] {
+    fn a_host_name_longer_than_255_bytes_is_refused() {
+        for (bytes, is_accepted) in [(255, true), (256, false)] {
             let host = "h".repeat(bytes);
             let master = format!("*2\r\n${bytes}\r\n{host}\r\n$4\r\n6379\r\n");
             let node = format!("*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n${bytes}\r\n{host}\r\n:6379\r\n");
             let found = read_master(&mut RespReader::new(master.as_bytes()));
             assert_eq!(
                 found,
-                if is_taken {
+                if is_accepted {
                     Ok(Some(RedisServerAddress::Tcp { host: host.clone(), port: 6379 }))
                 } else {
                     Err(UNEXPECTED)
                 }
             );
             let found = read_node(&mut RespReader::new(node.as_bytes()), 7);
-            assert_eq!(found, if is_taken { Ok(Some((host, 6379))) } else { Err(UNEXPECTED) });
+            assert_eq!(found, if is_accepted { Ok(Some((host, 6379))) } else { Err(UNEXPECTED) });
         }
     }
 }

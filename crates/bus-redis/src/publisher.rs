@@ -6,7 +6,7 @@ use tickpath_bus_api::wire::{HEADER_BYTES, check_message, encode, header, send_v
 use tickpath_bus_api::{BatchError, ConnectError, Fate, MessageId, Numbering, PublishError, Publisher, Pusher};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::resp::{self, RespError, RespItem, RespReader, UNEXPECTED};
 use crate::retention::StreamRetention;
@@ -20,14 +20,11 @@ pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 /// each message, and none reaches the master's subscribers.
 const ROLE_CHECK_NS: u64 = 1_000_000_000;
 
-/// Function that opens a sender's connection.
-pub(crate) type OpenConnectionFn = fn(&RedisEndpoint) -> Result<RedisConnection, RedisServerError>;
+pub(crate) type OpenConnectionFn = fn(&RedisEndpoint) -> ServerResult<RedisConnection>;
 
-/// Publisher or pusher with its own connection.
 pub(crate) struct RedisPublisher {
     server: Arc<RedisEndpoint>,
     connect: OpenConnectionFn,
-    /// Command up to the message.
     head: Vec<u8>,
     /// Connection; none after an error, when it may still hold replies.
     link: Option<RedisConnection>,
@@ -47,7 +44,6 @@ pub(crate) struct RedisPublisher {
 /// Messages whose outcome will stay unknown.
 struct AbandonedMessages {
     count: usize,
-    /// Reason why they are not sent again.
     reason: String,
 }
 
@@ -64,17 +60,15 @@ struct ChannelReceivers {
 /// Outcome of messages that were not all accepted.
 struct PipelineFailure {
     fates: Vec<Fate>,
-    /// Error of the first one that was not.
     error: RedisServerError,
 }
 
 impl RedisPublisher {
-    /// Creates a publisher to a channel.
     pub fn to_channel(server: Arc<RedisEndpoint>, topic: &str) -> Result<Self, ConnectError> {
         // A loading server publishes, though it refuses other commands.
         let mut sender = Self::open(server, RedisConnection::open_to_publish, &["PUBLISH", topic])?;
         // Cluster nodes, replicas included, forward published messages to each other.
-        sender.receivers.is_counted = !sender.server.is_cluster();
+        sender.receivers.is_counted = !sender.server.is_cluster;
         Ok(sender)
     }
 
@@ -104,7 +98,7 @@ impl RedisPublisher {
         let link = connect(&server).map_err(|e| server.error(&e))?;
         let mut head = Vec::new();
         resp::command_head(&mut head, command);
-        let clock = server.clock();
+        let clock = server.clock;
         Ok(Self {
             server,
             connect,
@@ -124,32 +118,10 @@ impl RedisPublisher {
         })
     }
 
-    fn send(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
-        self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
-    }
-
-    fn send_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        send_valid(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_all(stamp, kind, good))
-    }
-
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let sent = self.send_numbered(self.numbering.peek(0), stamp, kind, payloads);
         self.numbering.advance(sent.as_ref().map_or_else(|failure| Fate::used(&failure.fates), |()| payloads.len()));
-        sent.map_err(|failure| failure.into_batch_error(self.server.name()))
-    }
-
-    /// Sends a message that brings its origin from another transport.
-    fn send_with_origin(
-        &mut self,
-        origin: MessageId,
-        stamp: u64,
-        kind: u8,
-        payload: &[u8],
-    ) -> Result<(), PublishError> {
-        check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
-        let sent = self.send_numbered(origin, stamp, kind, &[payload]);
-        sent.map_err(|failure| failure.into_batch_error(self.server.name()).error)
+        sent.map_err(|failure| failure.into_batch_error(&self.server.name))
     }
 
     /// Sends messages: the first one has this origin, the others the numbers after it.
@@ -162,75 +134,47 @@ impl RedisPublisher {
     ) -> Result<(), PipelineFailure> {
         self.unknown.clear();
         self.abandoned = None;
-        let origin = |at: usize| MessageId { sequence: first.sequence.wrapping_add(at as u64), ..first };
-        let mut packed = std::mem::take(&mut self.commands);
-        packed.clear();
-        for (at, payload) in payloads.iter().enumerate() {
-            packed.extend_from_slice(&self.head);
-            resp::bulk(&mut packed, &[&header(stamp, kind, origin(at)), payload]);
+        let origin = |index: usize| MessageId { sequence: first.sequence.wrapping_add(index as u64), ..first };
+        let mut commands = std::mem::take(&mut self.commands);
+        commands.clear();
+        for (index, payload) in payloads.iter().enumerate() {
+            commands.extend_from_slice(&self.head);
+            resp::bulk(&mut commands, &[&header(stamp, kind, origin(index)), payload]);
         }
         if let Some(retention) = &mut self.retention {
             payloads.iter().for_each(|payload| retention.count_message(HEADER_BYTES + payload.len()));
         }
-        let sent = self.exchange(&packed, payloads.len());
-        self.commands = packed;
+        let sent = self.exchange(&commands, payloads.len());
+        self.commands = commands;
         if let Err(failure) = &sent {
-            let value = |at: usize| encode(stamp, kind, origin(at), payloads[at]);
+            let value = |index: usize| encode(stamp, kind, origin(index), payloads[index]);
             self.unknown = Fate::unknown(&failure.fates).map(value).collect();
         }
         sent
     }
 
-    /// Resends the messages in doubt, unchanged.
-    fn resend_unknown(&mut self) -> Result<(), BatchError> {
-        let values = std::mem::take(&mut self.unknown);
-        if values.is_empty() {
-            return self.abandoned.as_ref().map_or(Ok(()), AbandonedMessages::result);
-        }
-        let mut packed = Vec::new();
-        for value in &values {
-            packed.extend_from_slice(&self.head);
-            resp::bulk(&mut packed, &[value]);
-        }
-        let Err(mut failure) = self.exchange(&packed, values.len()) else { return Ok(()) };
-        failure.fates.iter_mut().for_each(|fate| *fate = fate.after_resend());
-        if failure.error.is_transient() {
-            self.unknown = Fate::unknown(&failure.fates).map(|at| values[at].clone()).collect();
-            return Err(failure.into_batch_error(self.server.name()));
-        }
-        let sentence = format!(
-            "{} {}; what was unknown may be published or not, and is not sent again: look for it there, or publish it anew",
-            self.server.name(),
-            failure.error
-        );
-        let abandoned = AbandonedMessages { count: Fate::unknown(&failure.fates).count(), reason: sentence };
-        let error = BatchError::from_fates(&failure.fates, abandoned.error());
-        self.abandoned = Some(abandoned);
-        Err(error)
-    }
-
     /// Sends commands in one write, then reads their replies. If a cluster node refuses because the name has moved,
     /// sends them to the node that has it now.
-    fn exchange(&mut self, packed: &[u8], count: usize) -> Result<(), PipelineFailure> {
-        match self.exchange_at_node(packed, count) {
-            Err(failure) if failure.has_moved() => self.exchange_at_node(packed, count),
+    fn exchange(&mut self, commands: &[u8], count: usize) -> Result<(), PipelineFailure> {
+        match self.exchange_at_node(commands, count) {
+            Err(failure) if failure.has_moved() => self.exchange_at_node(commands, count),
             done => done,
         }
     }
 
     /// Sends commands to one node. Restores a connection that was lost before any byte went out.
-    fn exchange_at_node(&mut self, packed: &[u8], count: usize) -> Result<(), PipelineFailure> {
+    fn exchange_at_node(&mut self, commands: &[u8], count: usize) -> Result<(), PipelineFailure> {
         let all = |fate, error| PipelineFailure { fates: vec![fate; count], error };
         let mut link = match self.link.take().and_then(|mut link| (!link.is_closed()).then_some(link)) {
             Some(link) => link,
             None => self.reconnect().map_err(|e| all(Fate::NotPublished, e))?,
         };
-        if let Err(e) = link.send(packed) {
+        if let Err(e) = link.send(commands) {
             if link.sent() > 0 {
                 return Err(all(Fate::Unknown, e));
             }
             link = self.reconnect().map_err(|e| all(Fate::NotPublished, e))?;
-            if let Err(e) = link.send(packed) {
+            if let Err(e) = link.send(commands) {
                 let fate = if link.sent() > 0 { Fate::Unknown } else { Fate::NotPublished };
                 return Err(all(fate, e));
             }
@@ -239,7 +183,7 @@ impl RedisPublisher {
     }
 
     /// Connects again. Counts as a reconnect, unlike the connection made when a sender is opened.
-    fn reconnect(&mut self) -> Result<RedisConnection, RedisServerError> {
+    fn reconnect(&mut self) -> ServerResult<RedisConnection> {
         let link = (self.connect)(&self.server)?;
         self.reconnects += 1;
         Ok(link)
@@ -248,7 +192,7 @@ impl RedisPublisher {
     fn read_replies(&mut self, mut link: RedisConnection, count: usize) -> Result<(), PipelineFailure> {
         let mut failure: Option<PipelineFailure> = None;
         let mut last = None;
-        for at in 0..count {
+        for index in 0..count {
             match link.receive_reply(TIMEOUT, SendReply::read) {
                 Ok(reply) => {
                     last = Some(reply);
@@ -259,8 +203,8 @@ impl RedisPublisher {
                 Err(e) => {
                     let is_silence = e.is_unanswered();
                     let fate = if is_silence { Fate::Unknown } else { Fate::NotPublished };
-                    let failed =
-                        failure.get_or_insert_with(|| PipelineFailure { fates: vec![Fate::Published; at], error: e });
+                    let failed = failure
+                        .get_or_insert_with(|| PipelineFailure { fates: vec![Fate::Published; index], error: e });
                     if is_silence {
                         failed.fates.resize(count, fate);
                         break;
@@ -298,12 +242,12 @@ impl RedisPublisher {
 
 impl ChannelReceivers {
     /// Returns whether to check the server's role: once a second, and as soon as a message has no receiver any more.
-    fn is_due(&mut self, heard: bool) -> bool {
+    fn is_due(&mut self, has_receiver: bool) -> bool {
         if !self.is_counted {
             return false;
         }
-        let has_left = self.has_receiver && !heard;
-        self.has_receiver = heard;
+        let has_left = self.has_receiver && !has_receiver;
+        self.has_receiver = has_receiver;
         let is_due = has_left || self.last_role_check.is_older_than(ROLE_CHECK_NS);
         if is_due {
             self.last_role_check = self.last_role_check.restarted();
@@ -313,11 +257,6 @@ impl ChannelReceivers {
 }
 
 impl AbandonedMessages {
-    /// Returns the result of each further call to resend the messages.
-    fn result(&self) -> Result<(), BatchError> {
-        Err(BatchError::all_unknown(self.count, self.error()))
-    }
-
     fn error(&self) -> PublishError {
         PublishError::Other(self.reason.clone().into())
     }
@@ -336,19 +275,46 @@ impl PipelineFailure {
 
 impl Publisher for RedisPublisher {
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send(stamp, kind, payload)
+        check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
+        self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
     }
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.send_batch(stamp, kind, payloads)
+        send_valid(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_all(stamp, kind, good))
     }
 
     fn publish_with_id(&mut self, origin: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send_with_origin(origin, stamp, kind, payload)
+        check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
+        let sent = self.send_numbered(origin, stamp, kind, &[payload]);
+        sent.map_err(|failure| failure.into_batch_error(&self.server.name).error)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
-        self.resend_unknown()
+        let values = std::mem::take(&mut self.unknown);
+        if values.is_empty() {
+            let Some(abandoned) = &self.abandoned else { return Ok(()) };
+            return Err(BatchError::all_unknown(abandoned.count, abandoned.error()));
+        }
+        let mut commands = Vec::new();
+        for value in &values {
+            commands.extend_from_slice(&self.head);
+            resp::bulk(&mut commands, &[value]);
+        }
+        let Err(mut failure) = self.exchange(&commands, values.len()) else { return Ok(()) };
+        failure.fates.iter_mut().for_each(|fate| *fate = fate.after_resend());
+        if failure.error.is_transient() {
+            self.unknown = Fate::unknown(&failure.fates).map(|index| values[index].clone()).collect();
+            return Err(failure.into_batch_error(&self.server.name));
+        }
+        let reason = format!(
+            "{} {}; what was unknown may be published or not, and is not sent again: look for it there, or publish \
+             it anew",
+            self.server.name, failure.error
+        );
+        let abandoned = AbandonedMessages { count: Fate::unknown(&failure.fates).count(), reason };
+        let error = BatchError::from_fates(&failure.fates, abandoned.error());
+        self.abandoned = Some(abandoned);
+        Err(error)
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -358,15 +324,15 @@ impl Publisher for RedisPublisher {
 
 impl Pusher for RedisPublisher {
     fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.send(stamp, kind, payload)
+        self.publish(stamp, kind, payload)
     }
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.send_batch(stamp, kind, payloads)
+        self.publish_batch(stamp, kind, payloads)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
-        self.resend_unknown()
+        Publisher::resend(self)
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -379,7 +345,6 @@ impl Pusher for RedisPublisher {
 enum SendReply {
     /// Number of messages in the list, or, for a channel, of receivers.
     Count(i64),
-    /// Id of the new entry.
     Id(EntryId),
 }
 

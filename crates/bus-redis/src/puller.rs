@@ -8,13 +8,12 @@ use tickpath_bus_api::{Backoff, ConnectError, Message, PulledMessage, Puller, Re
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns, utc_ns};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::info::DataIdentity;
 use crate::reconnect::RedisConnectionState;
 use crate::server::{RedisEndpoint, TIMEOUT};
 
-/// Max number of messages in one request.
 const MAX_MESSAGES: usize = 1024;
 
 /// Max bytes in one request, unless a single message has more: exact for a list with acknowledgements, else estimated
@@ -34,6 +33,9 @@ const PAUSE: Backoff = Backoff::between(Duration::from_millis(10), Duration::fro
 /// Min sleep that the server can be asked for: it takes 0 as no end, and version 6.2 takes a millisecond as 0.
 pub(crate) const MIN_SLEEP: Duration = Duration::from_millis(2);
 
+/// Callback that takes pulled messages.
+pub(crate) type PullHandler<'a> = dyn FnMut(PulledMessage<'_>) + 'a;
+
 /// Queue on the server, as one puller uses it.
 pub(crate) trait RedisQueue: Send {
     /// Whether a single message can be given back.
@@ -42,47 +44,46 @@ pub(crate) trait RedisQueue: Send {
     /// Whether a read removes messages from the server before its answer has arrived.
     const REMOVES_ON_READ: bool = false;
 
-    /// Returns the name of the queue.
     fn name(&self) -> &str;
 
     /// Rejects, before a puller is opened, a key that is not a queue of ours.
-    fn check(&self, _link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn check(&self, _link: &mut RedisConnection) -> ServerResult {
         Ok(())
     }
 
-    /// Brings a new connection to this puller's state, at the start and after each loss; without `has_retained_all` the
-    /// server may hold other messages than the puller took there. Returns true, once, if the queue is not the one that
-    /// was pulled from.
-    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> Result<bool, RedisServerError>;
+    /// Brings a new connection to this puller's state, at the start and after each loss. A server that did
+    /// not retain all data may hold other messages than the puller took there. Returns true, once, if the queue is not
+    /// the one that was pulled from.
+    fn resume(&mut self, _link: &mut RedisConnection, _has_retained_all: bool) -> ServerResult<bool> {
+        Ok(false)
+    }
 
     /// Accepts any queue at the next `resume`: the removal of this one is already reported.
     fn accept_any_queue(&mut self) {}
 
     /// Takes up to `limit` messages without waiting, and hands them over.
-    fn fetch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError>;
+    fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult;
 
-    /// Sleeps until a message comes, which is kept for the next [`Self::fetch`], or for `timeout`. The server checks its
-    /// clock ten times a second, so the sleep may last a tenth of a second longer.
-    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError>;
+    /// Sleeps until a message comes, which is kept for the next [`Self::fetch`], or for `timeout`. The server checks
+    /// its clock ten times a second, so the sleep may last a tenth of a second longer.
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult;
 
     /// Returns true if messages were handed over and not acknowledged, or were given to other pullers before that.
-    fn has_unacknowledged(&self) -> bool;
+    fn has_unacknowledged(&self) -> bool {
+        false
+    }
 
-    /// Acknowledges the messages that were handed over.
-    fn acknowledge(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError>;
+    fn acknowledge(&mut self, _link: &mut RedisConnection) -> ServerResult {
+        Ok(())
+    }
 
     /// Gives back one message that was handed over; false if it is not this puller's, or not any more.
-    fn give_back(&mut self, _link: &mut RedisConnection, _tag: u64) -> Result<bool, RedisServerError> {
+    fn give_back(&mut self, _link: &mut RedisConnection, _tag: u64) -> ServerResult<bool> {
         Ok(false)
     }
 
     /// Gives back the messages that are not acknowledged.
-    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError>;
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult;
 }
 
 /// Puller that outlives its connections.
@@ -95,12 +96,10 @@ pub(crate) struct RedisPuller<Q: RedisQueue> {
     identity: Option<DataIdentity>,
     /// Server and client id of the last connection.
     last_connection: Option<(DataIdentity, i64)>,
-    /// Error to report once.
     pending_error: Option<ReceiveError>,
     reconnects: u64,
     /// Time of the last connection, or of the last failed attempt.
     connected: HostInstant,
-    /// Pause before the next reconnect.
     pause: Backoff,
 }
 
@@ -115,22 +114,22 @@ struct PullerConnection {
 impl<Q: RedisQueue> RedisPuller<Q> {
     /// Connects, checks the queue and joins it.
     pub fn open(server: Arc<RedisEndpoint>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
-        let resumed = connect_puller(&server).and_then(|mut there| {
-            queue.check(&mut there.link)?;
-            queue.resume(&mut there.link, true)?;
-            Ok(there)
+        let resumed = connect_puller(&server).and_then(|mut connection| {
+            queue.check(&mut connection.link)?;
+            queue.resume(&mut connection.link, true)?;
+            Ok(connection)
         });
-        let there = resumed.map_err(|e| server.error(&e))?;
-        let (run, last, connected) =
-            (there.identity.clone(), there.client_identity(), HostInstant::now(server.clock()));
-        let state = RedisConnectionState::Connected(there);
+        let connection = resumed.map_err(|e| server.error(&e))?;
+        let (identity, last_connection, connected) =
+            (connection.identity.clone(), connection.client_identity(), HostInstant::now(server.clock));
+        let state = RedisConnectionState::Connected(connection);
         Ok(Self {
             server,
             queue,
             wait,
             state,
-            identity: run,
-            last_connection: last,
+            identity,
+            last_connection,
             pending_error: None,
             reconnects: 0,
             connected,
@@ -155,23 +154,23 @@ impl<Q: RedisQueue> RedisPuller<Q> {
     }
 
     /// Resumes on a restored connection. Fails if the reconnect failed, or if the new connection breaks at once.
-    fn resume_connection(&mut self) -> Result<(), RedisServerError> {
+    fn resume_connection(&mut self) -> ServerResult {
         let Some(outcome) = self.state.outcome() else { return Ok(()) };
         self.connected = self.connected.restarted();
-        let has_kept_all = self.has_retained_all();
+        let has_retained_all = self.has_retained_all();
         let resumed = match &mut self.state {
-            RedisConnectionState::Connected(there) => outcome.and_then(|()| {
-                there.kill_previous(self.last_connection.as_ref())?;
-                self.last_connection = there.client_identity();
-                self.queue.resume(&mut there.link, has_kept_all)
+            RedisConnectionState::Connected(connection) => outcome.and_then(|()| {
+                connection.kill_previous(self.last_connection.as_ref())?;
+                self.last_connection = connection.client_identity();
+                self.queue.resume(&mut connection.link, has_retained_all)
             }),
             RedisConnectionState::Lost(_) => outcome.map(|()| false),
         };
         match resumed {
             Ok(is_another) => {
                 self.reconnects += 1;
-                self.adopt_server(has_kept_all);
-                if is_another && has_kept_all {
+                self.adopt_server(has_retained_all);
+                if is_another && has_retained_all {
                     self.pending_error = Some(self.queue_removed_error());
                 }
                 Ok(())
@@ -185,50 +184,52 @@ impl<Q: RedisQueue> RedisPuller<Q> {
 
     /// Returns whether the connected server certainly kept all its data.
     fn has_retained_all(&self) -> bool {
-        let RedisConnectionState::Connected(there) = &self.state else { return true };
-        DataIdentity::retains_all(self.identity.as_ref(), there.identity.as_ref())
+        let RedisConnectionState::Connected(connection) = &self.state else { return true };
+        DataIdentity::retains_all(self.identity.as_ref(), connection.identity.as_ref())
     }
 
     /// Adopts the connected server's identity, and notes an error if it may have lost messages.
-    fn adopt_server(&mut self, has_kept_all: bool) {
-        let RedisConnectionState::Connected(there) = &self.state else { return };
-        self.identity.clone_from(&there.identity);
-        if !has_kept_all {
+    fn adopt_server(&mut self, has_retained_all: bool) {
+        let RedisConnectionState::Connected(connection) = &self.state else { return };
+        self.identity.clone_from(&connection.identity);
+        if !has_retained_all {
             self.pending_error = Some(ReceiveError::MessagesLost(format!(
-                "{} was started again, or another server has taken over: what the queue '{}' held may be gone, or part of \
-                 it, and what was acknowledged since it was last saved may come again; a server with appendfsync \
-                 always loses nothing at a start",
-                self.server.name(),
+                "{} was started again, or another server has taken over: what the queue '{}' held may be gone, or \
+                 part of it, and what was acknowledged since it was last saved may come again; a server with \
+                 appendfsync always loses nothing at a start",
+                self.server.name,
                 self.queue.name(),
             )));
         }
     }
 
-    fn fetch(&mut self, limit: usize, handler: &mut dyn FnMut(PulledMessage<'_>)) -> Result<(), RedisServerError> {
+    fn fetch(&mut self, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         self.resume_connection()?;
         if self.pending_error.is_some() {
             return Ok(());
         }
-        let RedisConnectionState::Connected(there) = &mut self.state else { return Ok(()) };
-        if is_closed_by_server::<Q>(&mut there.link) {
+        let RedisConnectionState::Connected(connection) = &mut self.state else { return Ok(()) };
+        if is_closed_by_server::<Q>(&mut connection.link) {
             self.reconnect(&RedisServerError::Closed);
             return Ok(());
         }
-        let taken = self.queue.fetch(&mut there.link, limit, handler);
-        if let Some(error) = taken.as_ref().err().filter(|e| !matches!(e, RedisServerError::ForeignMessage)) {
+        let result = self.queue.fetch(&mut connection.link, limit, handler);
+        if let Some(error) = result.as_ref().err().filter(|e| !matches!(e, RedisServerError::ForeignMessage)) {
             self.drop_connection(error, limit);
         }
-        taken
+        result
     }
 
-    /// Drops the connection after a request for up to `most` messages, and notes the loss that this error may mean.
-    fn drop_connection(&mut self, error: &RedisServerError, most: usize) {
-        let was_asked = matches!(&self.state, RedisConnectionState::Connected(there) if there.link.sent() > 0);
+    /// Drops the connection after a request for up to `max_messages` messages, and notes the loss that this error may
+    /// mean.
+    fn drop_connection(&mut self, error: &RedisServerError, max_messages: usize) {
+        let was_asked =
+            matches!(&self.state, RedisConnectionState::Connected(connection) if connection.link.sent() > 0);
         if Q::REMOVES_ON_READ && was_asked && error.is_unanswered() {
-            let (server, queue) = (self.server.name(), self.queue.name());
+            let (server, queue) = (&self.server.name, self.queue.name());
             self.pending_error = Some(ReceiveError::MessagesLost(format!(
-                "{server} {error}; up to {most} messages that it took out of the queue '{queue}' may be gone; use \
-                 'at-least-once' where none may be"
+                "{server} {error}; up to {max_messages} messages that it took out of the queue '{queue}' may be \
+                 gone; use 'at-least-once' where none may be"
             )));
         } else if is_queue_removed(error) {
             self.queue.accept_any_queue();
@@ -240,34 +241,30 @@ impl<Q: RedisQueue> RedisPuller<Q> {
     /// Returns the error for a queue that another client removed.
     fn queue_removed_error(&self) -> ReceiveError {
         ReceiveError::MessagesLost(format!(
-            "{} has the queue '{}' no more, or another one of its name: somebody removed it, and what it held may be gone; \
-             it is made anew",
-            self.server.name(),
+            "{} no longer has the queue '{}', or has another one of its name: a client removed it, and its messages \
+             may be gone; it is recreated",
+            self.server.name,
             self.queue.name(),
         ))
     }
 
     /// Runs `work` over the connection, and once more over a new one if the connection breaks.
-    fn run_with_retry<T>(
-        &mut self,
-        work: impl Fn(&mut Q, &mut RedisConnection) -> Result<T, RedisServerError>,
-    ) -> Result<T, RedisServerError> {
+    fn run_with_retry<T>(&mut self, work: impl Fn(&mut Q, &mut RedisConnection) -> ServerResult<T>) -> ServerResult<T> {
         match self.try_once(&work) {
             Err(e) if e.is_transient() => self.try_once(&work),
             known => known,
         }
     }
 
-    fn try_once<T>(
-        &mut self,
-        work: impl Fn(&mut Q, &mut RedisConnection) -> Result<T, RedisServerError>,
-    ) -> Result<T, RedisServerError> {
+    fn try_once<T>(&mut self, work: impl Fn(&mut Q, &mut RedisConnection) -> ServerResult<T>) -> ServerResult<T> {
         if let RedisConnectionState::Lost(reconnect) = &mut self.state {
             reconnect.wait(TIMEOUT);
         }
         self.resume_connection()?;
-        let RedisConnectionState::Connected(there) = &mut self.state else { return Err(RedisServerError::Timeout) };
-        let done = work(&mut self.queue, &mut there.link);
+        let RedisConnectionState::Connected(connection) = &mut self.state else {
+            return Err(RedisServerError::Timeout);
+        };
+        let done = work(&mut self.queue, &mut connection.link);
         if let Err(e) = &done
             && !matches!(e, RedisServerError::NotAcknowledged(_))
         {
@@ -283,14 +280,14 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
             return Ok(0);
         }
         let mut handed_over = 0;
-        let taken = self.fetch(limit.min(MAX_MESSAGES), &mut |pulled| {
+        let result = self.fetch(limit.min(MAX_MESSAGES), &mut |pulled| {
             handed_over += 1;
             handler(pulled);
         });
-        if let Some(news) = self.pending_error.take_if(|_| handed_over == 0) {
-            return Err(news);
+        if let Some(error) = self.pending_error.take_if(|_| handed_over == 0) {
+            return Err(error);
         }
-        match taken {
+        match result {
             // An error that does not pass by itself would recur on every connection, without a report.
             Err(e) if !e.is_transient() => {
                 let error = self.server.receive_error(&e);
@@ -309,14 +306,12 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
             return Ok(());
         }
         self.run_with_retry(Q::acknowledge).map_err(|e| match e {
-            RedisServerError::NotAcknowledged(_) => {
-                ReceiveError::NotAcknowledged(format!("{} {e}", self.server.name()))
-            }
+            RedisServerError::NotAcknowledged(_) => ReceiveError::NotAcknowledged(format!("{} {e}", self.server.name)),
             // The messages are lost to this puller after the reconnect, or still its own: the next call acknowledges
             // them again.
             e if e.is_transient() => ReceiveError::NotAcknowledged(format!(
                 "{} {e}; what was handed over is not acknowledged: acknowledge it again, or it comes again, marked",
-                self.server.name()
+                self.server.name
             )),
             e => self.server.receive_error(&e),
         })
@@ -328,15 +323,16 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
                             'at-least-once'";
             return Err(ReceiveError::Other(sentence.into()));
         }
-        let server = self.server.name().to_owned();
+        let server = self.server.name.clone();
         match self.run_with_retry(|queue, link| queue.give_back(link, tag)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(ReceiveError::NotAcknowledged(format!(
-                "{server} does not take the message {tag} back: it is acknowledged, or was given back, or this puller was \
-                 silent for too long or lost it with a connection; then it comes again, marked, if it is still there"
+                "{server} does not take the message {tag} back: it is acknowledged, or was given back, or this \
+                 puller was silent for too long or lost it with a connection; then it comes again, marked, if it is \
+                 still there"
             ))),
             Err(e) if e.is_transient() => Err(ReceiveError::NotAcknowledged(format!(
-                "{server} {e}; nobody knows whether the message {tag} went back: give it back again"
+                "{server} {e}; whether the message {tag} was given back is unknown: give it back again"
             ))),
             Err(e) => Err(self.server.receive_error(&e)),
         }
@@ -350,12 +346,12 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
         match &mut self.state {
             RedisConnectionState::Lost(reconnect) => reconnect.wait(timeout),
             RedisConnectionState::Connected(_) if timeout.is_zero() => {}
-            RedisConnectionState::Connected(there) => {
-                if is_closed_by_server::<Q>(&mut there.link) {
+            RedisConnectionState::Connected(connection) => {
+                if is_closed_by_server::<Q>(&mut connection.link) {
                     return self.reconnect(&RedisServerError::Closed);
                 }
                 let timeout = timeout.clamp(MIN_SLEEP, MAX_SLEEP);
-                if let Err(error) = self.queue.wait_for_message(&mut there.link, timeout) {
+                if let Err(error) = self.queue.wait_for_message(&mut connection.link, timeout) {
                     self.drop_connection(&error, 1);
                 }
             }
@@ -373,9 +369,9 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
 
 impl<Q: RedisQueue> Drop for RedisPuller<Q> {
     fn drop(&mut self) {
-        if let RedisConnectionState::Connected(there) = &mut self.state {
+        if let RedisConnectionState::Connected(connection) = &mut self.state {
             // Messages that cannot be returned are redelivered once this puller has exceeded its silence limit.
-            let _ = self.queue.return_unacknowledged(&mut there.link);
+            let _ = self.queue.return_unacknowledged(&mut connection.link);
         }
     }
 }
@@ -388,10 +384,10 @@ impl PullerConnection {
 
     /// Ends the previous connection, if the server allows it, so that requests in flight there are not executed after
     /// this connection has read the state of the queue.
-    fn kill_previous(&mut self, last: Option<&(DataIdentity, i64)>) -> Result<(), RedisServerError> {
-        let is_here = |run: &DataIdentity| self.identity.as_ref().is_some_and(|now| now.is_same_process(run));
-        let Some((_, number)) = last.filter(|(run, _)| is_here(run)) else { return Ok(()) };
-        match self.link.request(&["CLIENT", "KILL", "ID", &number.to_string()], |items| items.integer()) {
+    fn kill_previous(&mut self, last_connection: Option<&(DataIdentity, i64)>) -> ServerResult {
+        let is_here = |identity: &DataIdentity| self.identity.as_ref().is_some_and(|now| now.is_same_process(identity));
+        let Some((_, client_id)) = last_connection.filter(|(identity, _)| is_here(identity)) else { return Ok(()) };
+        match self.link.request(&["CLIENT", "KILL", "ID", &client_id.to_string()], |items| items.integer()) {
             Err(RedisServerError::Refused(_)) => Ok(()),
             ended => ended.map(|_count| ()),
         }
@@ -399,14 +395,14 @@ impl PullerConnection {
 }
 
 /// Connects, and asks for the server's identity and the client id.
-fn connect_puller(server: &RedisEndpoint) -> Result<PullerConnection, RedisServerError> {
+fn connect_puller(server: &RedisEndpoint) -> ServerResult<PullerConnection> {
     let mut link = RedisConnection::open_ready(server)?;
-    let run = DataIdentity::request(&mut link)?;
-    let number = match link.request(&["CLIENT", "ID"], |items| items.integer()) {
+    let identity = DataIdentity::request(&mut link)?;
+    let client_id = match link.request(&["CLIENT", "ID"], |items| items.integer()) {
         Err(RedisServerError::Refused(_)) => None,
-        told => Some(told?),
+        answer => Some(answer?),
     };
-    Ok(PullerConnection { link, identity: run, client_id: number })
+    Ok(PullerConnection { link, identity, client_id })
 }
 
 /// Returns whether the error means that another client removed the queue.
@@ -431,7 +427,7 @@ pub(crate) fn unique_id(clock: HostClock) -> String {
 }
 
 /// Decodes a pulled message. Rejects one without our header, unless the queue has a kind for foreign messages.
-pub(crate) fn decode_message(bytes: &[u8], foreign: Option<u8>) -> Result<Message<'_>, RedisServerError> {
+pub(crate) fn decode_message(bytes: &[u8], foreign: Option<u8>) -> ServerResult<Message<'_>> {
     wire::decode_pulled(bytes, foreign).ok_or(RedisServerError::ForeignMessage)
 }
 
@@ -445,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_was_removed_is_told_from_a_server_that_changed() {
+    fn a_removed_queue_is_distinguished_from_a_changed_server() {
         for (line, was_removed) in [
             ("NOGROUP No such key 'x' or consumer group 'tickpath' in XREADGROUP with GROUP option", true),
             ("UNBLOCKED the stream key no longer exists", true),

@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use tickpath_bus_api::{Backoff, Outage};
 
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::server::RedisEndpoint;
 
 /// Pause between failed attempts.
 pub(crate) const PAUSE: Backoff = Backoff::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// Function that opens a connection and restores its state.
-pub(crate) type ReopenFn<T> = Box<dyn Fn(&RedisEndpoint) -> Result<T, RedisServerError> + Send>;
+pub(crate) type ReopenFn<T> = Box<dyn Fn(&RedisEndpoint) -> ServerResult<T> + Send>;
 
-/// Connection that outlives its losses.
 pub(crate) enum RedisConnectionState<T> {
     Connected(T),
     Lost(RedisReconnect<T>),
@@ -53,7 +52,7 @@ impl<T: Send + 'static> RedisConnectionState<T> {
     }
 
     /// Returns, once, the outcome of a reconnect when it has finished. Without an error the connection is restored.
-    pub fn outcome(&mut self) -> Option<Result<(), RedisServerError>> {
+    pub fn outcome(&mut self) -> Option<ServerResult> {
         let Self::Lost(reconnect) = self else { return None };
         match reconnect.outcome()? {
             Ok(connection) => {
@@ -67,17 +66,14 @@ impl<T: Send + 'static> RedisConnectionState<T> {
 
 /// Thread that tries until it has a connection, or an error that does not pass by itself.
 pub(crate) struct RedisReconnect<T> {
-    outcome: Receiver<ReopenResult<T>>,
-    ready: Option<ReopenResult<T>>,
-    /// Pause before the first attempt.
+    outcome: Receiver<ServerResult<T>>,
+    ready: Option<ServerResult<T>>,
     pause: Backoff,
     /// Reason of the outage: the end of the last connection, then the failure of the last attempt.
     outage: Outage,
     /// Kept alive by the owner; the thread ends when it is dropped.
     _wanted: Arc<()>,
 }
-
-type ReopenResult<T> = Result<T, RedisServerError>;
 
 impl<T: Send + 'static> RedisReconnect<T> {
     fn start(pause: Backoff, server: Arc<RedisEndpoint>, why: Option<&RedisServerError>, open: ReopenFn<T>) -> Self {
@@ -106,8 +102,7 @@ impl<T: Send + 'static> RedisReconnect<T> {
         }
     }
 
-    /// Returns the outcome, if the reconnect has finished.
-    fn outcome(&mut self) -> Option<ReopenResult<T>> {
+    fn outcome(&mut self) -> Option<ServerResult<T>> {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,
@@ -121,7 +116,7 @@ fn retry_until_connected<T>(
     open: &ReopenFn<T>,
     why: &Outage,
     still_wanted: &Weak<()>,
-    outcome: &SyncSender<ReopenResult<T>>,
+    outcome: &SyncSender<ServerResult<T>>,
 ) {
     let mut pause = PAUSE;
     while still_wanted.strong_count() > 0 {

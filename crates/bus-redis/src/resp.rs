@@ -4,8 +4,8 @@
 //! have come, parsing restarts from the first byte, which is cheap because it hops from length to length. Every length
 //! is checked against a bound before it is used, and nothing is allocated for it.
 //!
-//! One reply is bounded as a whole: in bytes by the request (see [`max_reply_bytes`]), in its number of values, and in the
-//! nesting depth of its arrays. After a reply that exceeds a bound nothing more is read from the server.
+//! One reply is bounded as a whole: in bytes by the request (see [`max_reply_bytes`]), in its number of values, and in
+//! the nesting depth of its arrays. After a reply that exceeds a bound nothing more is read from the server.
 
 use std::fmt;
 use std::io::Write;
@@ -20,7 +20,6 @@ const MAX_REPLY_BYTES: usize = 104 * (16 << 20);
 /// Max length of a reply that brings no message, in bytes: ten times the slot table of a cluster of 1,000 nodes.
 pub(crate) const MAX_PLAIN_REPLY_BYTES: usize = 8 << 20;
 
-/// Max length of a status or error line, in bytes.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
 /// Max number of values in all arrays of one reply.
@@ -32,7 +31,6 @@ const MAX_DEPTH: usize = 16;
 /// Error for bytes of no Redis server, or for a reply of the wrong shape.
 pub(crate) const UNEXPECTED: RespError = RespError::Invalid("an unexpected reply");
 
-/// One item of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RespItem<'a> {
     /// `+OK`
@@ -63,13 +61,9 @@ pub(crate) enum RespError {
 /// Bound of one reply. Its text follows "more than" in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplyLimit {
-    /// Bytes of one payload.
     Payload,
-    /// Bytes of the whole reply.
     Bytes(usize),
-    /// Values in all arrays of the reply.
     Items,
-    /// Nesting depth of arrays.
     Depth,
 }
 
@@ -77,7 +71,7 @@ impl fmt::Display for ReplyLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Payload => write!(f, "{} MiB in one value", MAX_BULK_BYTES >> 20),
-            Self::Bytes(most) => write!(f, "{} MiB", most >> 20),
+            Self::Bytes(max_bytes) => write!(f, "{} MiB", max_bytes >> 20),
             Self::Items => write!(f, "{MAX_ITEMS} values"),
             Self::Depth => write!(f, "{MAX_DEPTH} arrays one inside the other"),
         }
@@ -88,8 +82,8 @@ impl fmt::Display for ReplyLimit {
 #[derive(Debug, Clone)]
 pub(crate) struct RespReader<'a> {
     bytes: &'a [u8],
-    at: usize,
-    /// Max number of bytes that are read.
+    /// Number of bytes read so far.
+    pub at: usize,
     max_bytes: usize,
 }
 
@@ -99,8 +93,8 @@ pub(crate) fn max_reply_bytes(messages: usize) -> usize {
 }
 
 /// Returns the length of the first reply in `bytes`, at most `max_bytes`; none if it is incomplete.
-pub(crate) fn length(bytes: &[u8], most: usize) -> Result<Option<usize>, RespError> {
-    let mut items = RespReader::with_limit(bytes, most);
+pub(crate) fn length(bytes: &[u8], max_bytes: usize) -> Result<Option<usize>, RespError> {
+    let mut items = RespReader::with_limit(bytes, max_bytes);
     Ok(items.skip()?.then_some(items.at))
 }
 
@@ -112,9 +106,15 @@ pub(crate) fn message(reply: &[u8]) -> Option<&[u8]> {
     items.bulk().ok()
 }
 
-/// Appends a command.
 pub(crate) fn command(out: &mut Vec<u8>, parts: &[&str]) {
     command_front(out, parts, 0);
+}
+
+/// Returns a command alone.
+pub(crate) fn encode_command(parts: &[&str]) -> Vec<u8> {
+    let mut out = Vec::new();
+    command(&mut out, parts);
+    out
 }
 
 /// Appends a command without its last part, which the caller appends by [`bulk`].
@@ -140,19 +140,12 @@ pub(crate) fn bulk(out: &mut Vec<u8>, pieces: &[&[u8]]) {
 }
 
 impl<'a> RespReader<'a> {
-    /// Returns the items of these bytes, from the first one on.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self::with_limit(bytes, MAX_REPLY_BYTES)
     }
 
-    /// Returns the items of a reply that has at most `max_bytes` bytes.
-    pub fn with_limit(bytes: &'a [u8], most: usize) -> Self {
-        Self { bytes, at: 0, max_bytes: most }
-    }
-
-    /// Returns the number of bytes read so far.
-    pub fn at(&self) -> usize {
-        self.at
+    pub fn with_limit(bytes: &'a [u8], max_bytes: usize) -> Self {
+        Self { bytes, at: 0, max_bytes }
     }
 
     /// Reads the next item; none, without moving on, if it is incomplete.
@@ -202,12 +195,10 @@ impl<'a> RespReader<'a> {
         }
     }
 
-    /// Reads a payload; any other item is an error.
     pub fn bulk(&mut self) -> Result<&'a [u8], RespError> {
         self.bulk_or_null()?.ok_or(UNEXPECTED)
     }
 
-    /// Reads a payload or a null; any other item is an error.
     pub fn bulk_or_null(&mut self) -> Result<Option<&'a [u8]>, RespError> {
         match self.item()? {
             Some(RespItem::Bulk(payload)) => Ok(Some(payload)),
@@ -216,7 +207,6 @@ impl<'a> RespReader<'a> {
         }
     }
 
-    /// Reads an integer; any other item is an error.
     pub fn integer(&mut self) -> Result<i64, RespError> {
         match self.item()? {
             Some(RespItem::Integer(number)) => Ok(number),
@@ -224,7 +214,6 @@ impl<'a> RespReader<'a> {
         }
     }
 
-    /// Reads a status; any other item is an error.
     pub fn status(&mut self) -> Result<&'a [u8], RespError> {
         match self.item()? {
             Some(RespItem::Status(line)) => Ok(line),
@@ -264,11 +253,12 @@ impl<'a> RespReader<'a> {
         Ok(Some(RespItem::Bulk(payload)))
     }
 
-    /// Reads a length up to `max_bytes`, beyond which the error names `limit`. The inner option is none for the length -1.
-    fn length(&mut self, most: usize, limit: ReplyLimit) -> Result<Option<Option<usize>>, RespError> {
+    /// Reads a length up to `max_bytes`, beyond which the error names `limit`. The inner option is none for the length
+    /// -1.
+    fn length(&mut self, max_bytes: usize, limit: ReplyLimit) -> Result<Option<Option<usize>>, RespError> {
         let Some(number) = self.number()? else { return Ok(None) };
         match usize::try_from(number) {
-            Ok(length) if length <= most => Ok(Some(Some(length))),
+            Ok(length) if length <= max_bytes => Ok(Some(Some(length))),
             Ok(_) => Err(RespError::TooLarge(limit)),
             Err(_) if number == -1 => Ok(Some(None)),
             _ => Err(RespError::Invalid("a length is out of bounds")),
@@ -310,7 +300,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reply of a server as a tree.
     #[derive(Debug, Clone)]
     enum Tree {
         Integer(i64),
@@ -352,7 +341,6 @@ mod tests {
         }
     }
 
-    /// Encodes a message on a channel.
     fn push(payload: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         command_head(&mut bytes, &["message", "ticks"]);
@@ -383,7 +371,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_tree_is_read_as_its_items(
+        fn a_reply_is_parsed_as_its_items(
             tree in trees(),
             behind in prop::collection::vec(any::<u8>(), 0..20),
         ) {
@@ -400,11 +388,11 @@ mod tests {
             for item in expected {
                 prop_assert_eq!(items.item(), Ok(Some(item)));
             }
-            prop_assert_eq!((items.at(), items.item()), (end, Ok(None)));
+            prop_assert_eq!((items.at, items.item()), (end, Ok(None)));
         }
 
         #[test]
-        fn a_stream_means_the_same_however_it_is_cut(
+        fn messages_parse_the_same_in_pieces_of_any_size(
             sent in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20),
             pieces in prop::collection::vec(1usize..200, 1..20),
         ) {
@@ -413,7 +401,7 @@ mod tests {
         }
 
         #[test]
-        fn hostile_bytes_end_in_an_error_or_in_waiting(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        fn arbitrary_bytes_never_panic_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
             let _ = payloads(&bytes, &[7]);
             for mark in [b'*', b'$', b'+', b'-', b':'] {
                 let _ = payloads(&[&[mark][..], &bytes[..]].concat(), &[600]);
@@ -421,7 +409,7 @@ mod tests {
         }
 
         #[test]
-        fn one_changed_byte_is_survived(
+        fn one_corrupted_byte_never_panics_the_parser(
             payload in prop::collection::vec(any::<u8>(), 0..50),
             at: prop::sample::Index,
             to: u8,
@@ -434,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_told_apart() {
+    fn each_kind_of_item_is_recognized() {
         for (bytes, item) in [
             (&b"+PONG\r\n"[..], RespItem::Status(b"PONG")),
             (b"-NOAUTH Authentication required.\r\n", RespItem::Error(b"NOAUTH Authentication required.")),
@@ -453,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_lengths_are_refused_before_they_are_believed() {
+    fn impossible_lengths_are_refused() {
         for bytes in [
             &b"$67108865\r\n"[..],
             b"$9223372036854775807\r\n",
@@ -470,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_servers_take_and_we_do_not_is_told_apart_from_garbage() {
+    fn a_too_long_value_is_distinguished_from_garbage() {
         assert_eq!(whole(b"$536870912\r\n"), Err(RespError::TooLarge(ReplyLimit::Payload)));
         assert!(matches!(whole(b"$-2\r\n"), Err(RespError::Invalid(_))));
     }
@@ -505,9 +493,8 @@ mod tests {
     }
 
     #[test]
-    fn a_head_and_its_message_are_a_command() {
-        let (mut whole, mut pieces) = (Vec::new(), Vec::new());
-        command(&mut whole, &["PUBLISH", "ticks", "headerpayload"]);
+    fn a_command_head_and_its_message_form_a_command() {
+        let (whole, mut pieces) = (encode_command(&["PUBLISH", "ticks", "headerpayload"]), Vec::new());
         command_head(&mut pieces, &["PUBLISH", "ticks"]);
         bulk(&mut pieces, &[b"header", b"payload"]);
         assert_eq!(whole, pieces);

@@ -7,7 +7,7 @@
 use tickpath_bus_api::{Policy, TopicConfig};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::ServerResult;
 use crate::resp;
 use crate::stream::{EntryId, read_entries};
 
@@ -49,7 +49,7 @@ impl StreamRetention {
     }
 
     /// Learns the mean size from the newest entries, and checks that this user may trim the stream.
-    pub fn learn_mean_size(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    pub fn learn_mean_size(&mut self, link: &mut RedisConnection) -> ServerResult {
         let mut lengths = Vec::new();
         let sample = SAMPLE.to_string();
         let newest = ["XREVRANGE", self.topic.as_str(), "+", "-", "COUNT", sample.as_str()];
@@ -58,12 +58,11 @@ impl StreamRetention {
         })?;
         lengths.into_iter().for_each(|bytes| self.count_message(bytes));
         self.since_trim = 0;
-        let most = self.max_entries().unwrap_or(i64::MAX as u64).to_string();
-        link.request(&["XTRIM", &self.topic, "MAXLEN", "~", &most], |items| items.integer())?;
+        let max_entries = self.max_entries().unwrap_or(i64::MAX as u64).to_string();
+        link.request(&["XTRIM", &self.topic, "MAXLEN", "~", &max_entries], |items| items.integer())?;
         Ok(())
     }
 
-    /// Counts a new message of this size.
     pub fn count_message(&mut self, bytes: usize) {
         if self.messages >= MEAN_WINDOW {
             (self.bytes, self.messages) = (self.bytes / 2, self.messages / 2);
@@ -76,11 +75,11 @@ impl StreamRetention {
     /// Returns the trims that are due; `last` is the id of the newest entry.
     pub fn due_trims(&mut self, last: EntryId) -> Vec<Vec<u8>> {
         let mut cuts = Vec::new();
-        if let Some(most) = self.max_entries()
-            && self.since_trim >= (most / 8).clamp(1, MAX_TRIM_INTERVAL)
+        if let Some(max_entries) = self.max_entries()
+            && self.since_trim >= (max_entries / 8).clamp(1, MAX_TRIM_INTERVAL)
         {
             self.since_trim = 0;
-            cuts.push(self.trim_command(&["MAXLEN", "~", &most.to_string()]));
+            cuts.push(self.trim_command(&["MAXLEN", "~", &max_entries.to_string()]));
         }
         let [now_ms, _] = last.numbers();
         if let Some(age_ms) = self.max_age_ms
@@ -93,9 +92,7 @@ impl StreamRetention {
     }
 
     fn trim_command(&self, to: &[&str]) -> Vec<u8> {
-        let mut command = Vec::new();
-        resp::command(&mut command, &[&["XTRIM", self.topic.as_str()][..], to].concat());
-        command
+        resp::encode_command(&[&["XTRIM", self.topic.as_str()][..], to].concat())
     }
 
     /// Returns the max number of entries: capacity over mean size. None before the first message.
@@ -126,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_everything_cuts_nothing() {
+    fn a_keeping_topic_has_no_retention() {
         assert!(StreamRetention::from_config("ticks", &TopicConfig::new(Policy::Keep)).is_none());
     }
 
     #[test]
-    fn the_size_is_a_count_by_the_mean_and_cut_to_every_so_many_messages() {
+    fn the_size_limit_is_a_count_by_mean_size_and_trimmed_in_intervals() {
         let mut small = retention(100_000, None);
         assert_eq!(cuts(&mut small, 100, 1), Vec::<String>::new());
         let cut: Vec<Vec<String>> = (1..128).map(|_| cuts(&mut small, 100, 1)).filter(|cut| !cut.is_empty()).collect();
@@ -139,14 +136,14 @@ mod tests {
         for _ in 0..5000 {
             cuts(&mut small, 400, 1);
         }
-        let most = small.max_entries().unwrap();
-        assert!((250..300).contains(&most), "{most}");
+        let max_entries = small.max_entries().unwrap();
+        assert!((250..300).contains(&max_entries), "{max_entries}");
         let mut large = retention(100, None);
         assert_eq!(cuts(&mut large, 1000, 1), ["XTRIM ticks MAXLEN ~ 1"]);
     }
 
     #[test]
-    fn what_is_too_old_goes_by_the_clock_of_the_server() {
+    fn old_entries_are_trimmed_by_the_servers_clock() {
         let mut aged = retention(1 << 30, Some(1_600_000_000));
         assert_eq!(cuts(&mut aged, 1, 50_000), ["XTRIM ticks MINID 48400"]);
         assert_eq!(cuts(&mut aged, 1, 50_099), Vec::<String>::new());

@@ -16,15 +16,13 @@ use crate::slot::slot;
 /// Timeout of a connect, and of an answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Default port of a server.
 pub(crate) const PORT: u16 = 6379;
 
-/// Default port of a sentinel.
 const SENTINEL_PORT: u16 = 26379;
 
-/// Form of this transport's URLs, for errors.
 const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE][?streams][&tls][&cluster]\
-                    [&sentinel=NAME[&sentinel-password=…]][&silence=SECONDS] or redis+unix:///PATH/TO/SOCKET[?streams][&silence=SECONDS]";
+                    [&sentinel=NAME[&sentinel-password=…]][&silence=SECONDS] or \
+                    redis+unix:///PATH/TO/SOCKET[?streams][&silence=SECONDS]";
 
 /// Max length of a Unix socket's path, in bytes.
 const MAX_PATH_BYTES: usize = 107;
@@ -32,23 +30,26 @@ const MAX_PATH_BYTES: usize = 107;
 /// Candidate servers, of which one is the master, with the login and the mechanism to use.
 #[derive(Clone)]
 pub(crate) struct RedisEndpoint {
-    name: String,
-    addresses: Vec<RedisServerAddress>,
+    /// Name for messages, without a password.
+    pub name: String,
+    /// Addresses, in the order in which they are tried.
+    pub addresses: Vec<RedisServerAddress>,
     login: Option<(Option<String>, String)>,
-    names: TopicNames,
-    database: i64,
-    mechanism: Mechanism,
+    pub names: TopicNames,
+    /// Number of the database; channels are the same in all.
+    pub database: i64,
+    pub mechanism: Mechanism,
     /// Name of the master; the addresses are then those of sentinels, which know where it is.
-    sentinel: Option<String>,
+    pub sentinel: Option<String>,
     /// Password of the sentinels, if it differs from the servers' password.
     sentinel_password: Option<String>,
-    /// True if the addresses are those of cluster nodes.
-    is_cluster: bool,
+    pub is_cluster: bool,
     /// Cluster slot of the topic or queue to be used, which one node has.
     slot: Option<u16>,
-    tls: Option<Arc<ClientConfig>>,
-    silence: Duration,
-    clock: HostClock,
+    pub tls: Option<Arc<ClientConfig>>,
+    /// Longest silence before a subscriber's connection counts as dead.
+    pub silence: Duration,
+    pub clock: HostClock,
 }
 
 /// Address on which a server listens.
@@ -130,34 +131,9 @@ impl RedisEndpoint {
         Arc::new(Self { slot: Some(slot(name)), ..self.clone() })
     }
 
-    /// Returns the names of topics on the server.
-    pub fn names(&self) -> &TopicNames {
-        &self.names
-    }
-
-    /// Returns whether the servers form a cluster.
-    pub fn is_cluster(&self) -> bool {
-        self.is_cluster
-    }
-
     /// Returns the cluster slot of the topic or queue in use; none where any node will do.
     pub fn slot(&self) -> Option<u16> {
         self.slot.filter(|_| self.is_cluster)
-    }
-
-    /// Returns the name for messages, without a password.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the addresses, in the order in which they are tried.
-    pub fn addresses(&self) -> &[RedisServerAddress] {
-        &self.addresses
-    }
-
-    /// Returns the master's name, if the addresses are those of sentinels.
-    pub fn sentinel(&self) -> Option<&str> {
-        self.sentinel.as_deref()
     }
 
     /// Returns the sentinels' user name, if any, and password.
@@ -170,49 +146,21 @@ impl RedisEndpoint {
         self.addresses.len() > 1 || self.sentinel.is_some()
     }
 
-    /// Returns the TLS configuration of connections, if TLS is required.
-    pub fn tls(&self) -> Option<&Arc<ClientConfig>> {
-        self.tls.as_ref()
-    }
-
-    /// Returns the mechanism that carries topics and queues.
-    pub fn mechanism(&self) -> Mechanism {
-        self.mechanism
-    }
-
-    /// Returns the longest silence before a subscriber's connection counts as dead.
-    pub fn silence(&self) -> Duration {
-        self.silence
-    }
-
-    /// Returns the clock that timeouts use.
-    pub fn clock(&self) -> HostClock {
-        self.clock
-    }
-
-    /// Returns the user name, if any, and password.
     pub fn login(&self) -> Option<(Option<&str>, &str)> {
         self.login.as_ref().map(|(user, password)| (user.as_deref(), password.as_str()))
     }
 
-    /// Returns the number of the database; channels are the same in all.
-    pub fn database(&self) -> i64 {
-        self.database
-    }
-
-    /// Returns the error of a failed connect.
     pub fn error(&self, error: &RedisServerError) -> ConnectError {
         ConnectError::Server { server: self.name.clone(), what: error.to_string() }
     }
 
-    /// Returns the error of a failed receive or pull.
     pub fn receive_error(&self, error: &RedisServerError) -> ReceiveError {
         ReceiveError::Other(self.describe_error(error).into())
     }
 
     /// Formats an error with the server's name before it.
     pub fn describe_error(&self, error: &RedisServerError) -> String {
-        format!("{} {error}", self.name())
+        format!("{} {error}", self.name)
     }
 }
 
@@ -294,9 +242,9 @@ mod tests {
         ] {
             for (end, mechanism) in [("", Mechanism::Plain), ("?streams", Mechanism::Streams)] {
                 let server = RedisEndpoint::parse(&format!("{url}{end}")).unwrap();
-                assert_eq!(server.name(), name, "{url}{end}");
+                assert_eq!(server.name, name, "{url}{end}");
                 assert_eq!(
-                    (server.login(), server.database(), server.mechanism()),
+                    (server.login(), server.database, server.mechanism),
                     (login, database, mechanism),
                     "{url}{end}"
                 );
@@ -305,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_url_is_refused_without_telling_the_password() {
+    fn a_bad_url_is_refused_without_its_password() {
         let long = format!("redis+unix:///{}", "x".repeat(MAX_PATH_BYTES));
         for bad in [
             "redis://",

@@ -1,6 +1,5 @@
 //! Slots of a cluster: each node has some of the 16,384 slots, and a checksum of a name gives its slot.
 
-/// Number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 
 /// Returns the slot of a name: that of the text in its first braces, if there is any, else that of the whole name.
@@ -23,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_those_of_the_servers() {
+    fn slots_match_those_of_the_servers() {
         assert_eq!(checksum(b"123456789"), 0x31c3);
         for (key, expected) in [("123456789", 12_739), ("foo", 12_182), ("bar", 5061), ("", 0)] {
             assert_eq!(slot(key), expected, "{key}");
@@ -31,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_the_same_word_in_braces_lie_together() {
+    fn names_with_the_same_braced_tag_share_a_slot() {
         for (key, tag) in [("{user1000}.following", "user1000"), ("foo{bar}{zap}", "bar"), ("foo{{bar}}zap", "{bar")] {
             assert_eq!(slot(key), slot(tag), "{key}");
         }

@@ -10,14 +10,13 @@ use std::time::Duration;
 use socket2::{SockRef, TcpKeepalive};
 use tickpath_tls::{ClientConfig, ClientConnection, StreamOwned, server_name, tls_failure};
 
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::server::{RedisServerAddress, TIMEOUT};
 
 /// Keepalive that detects a vanished server within a minute, even for a client that only receives.
 const KEEPALIVE: TcpKeepalive =
     TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
 
-/// Open socket.
 #[derive(Debug)]
 pub(crate) enum RedisSocket {
     Tcp(TcpStream),
@@ -27,7 +26,7 @@ pub(crate) enum RedisSocket {
 
 impl RedisSocket {
     /// Connects, over TLS if there is a configuration; reads and writes then time out after [`TIMEOUT`].
-    pub fn connect(address: &RedisServerAddress, tls: Option<&Arc<ClientConfig>>) -> Result<Self, RedisServerError> {
+    pub fn connect(address: &RedisServerAddress, tls: Option<&Arc<ClientConfig>>) -> ServerResult<Self> {
         match address {
             RedisServerAddress::Tcp { host, port } => {
                 let tcp = connect_tcp(host, *port)?;
@@ -68,12 +67,10 @@ impl RedisSocket {
         }
     }
 
-    /// Sets whether reads and writes return at once.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.reference().set_nonblocking(nonblocking)
     }
 
-    /// Sets the timeout of blocking reads.
     pub fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.reference().set_read_timeout(Some(timeout))
     }
@@ -84,7 +81,6 @@ impl RedisSocket {
 pub(crate) enum UnreadState {
     /// Neither bytes nor an end.
     Empty,
-    /// Bytes.
     Readable,
     /// The server has closed the connection.
     Closed,
@@ -114,8 +110,7 @@ impl Write for RedisSocket {
     }
 }
 
-/// Performs the TLS handshake.
-fn start_tls(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> Result<RedisSocket, RedisServerError> {
+fn start_tls(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> ServerResult<RedisSocket> {
     let name = server_name(host).map_err(RedisServerError::TlsUnavailable)?;
     let mut tls = ClientConnection::new(config.clone(), name)
         .map_err(|e| RedisServerError::TlsUnavailable(tickpath_tls::describe_error(&e, host)))?;
@@ -134,7 +129,7 @@ fn start_tls(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> Resu
     Ok(RedisSocket::Tls(Box::new(StreamOwned::new(tls, tcp))))
 }
 
-fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, RedisServerError> {
+fn connect_tcp(host: &str, port: u16) -> ServerResult<TcpStream> {
     let addresses = (host, port).to_socket_addrs().map_err(RedisServerError::Unresolved)?;
     let mut last = RedisServerError::Unresolved(io::Error::from(io::ErrorKind::NotFound));
     for address in addresses {

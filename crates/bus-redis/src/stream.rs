@@ -9,13 +9,13 @@ use tickpath_bus_api::details::JsonObject;
 use tickpath_bus_api::{MessageIdTracker, wire};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
-use crate::resp::{self, RespError, RespItem, RespReader, UNEXPECTED};
+use crate::error::{RedisServerError, ServerResult};
+use crate::resp::{RespError, RespItem, RespReader, UNEXPECTED};
 
 /// Name of the field that holds the message.
 pub(crate) const MESSAGE_FIELD: &str = "m";
 
-/// Number of messages in the answer to [`append_extent_request`]: the oldest entry and the newest one.
+/// Number of messages in the answer to `XINFO STREAM`: the oldest entry and the newest one.
 pub(crate) const EXTENT_MESSAGES: usize = 2;
 
 /// Removes a stream, and rejects any other type of key. Key: stream.
@@ -31,10 +31,8 @@ pub(crate) struct EntryId {
     number: u64,
 }
 
-/// Entry of a stream.
 #[derive(Debug)]
 pub(crate) struct StreamEntry<'a> {
-    /// Id on the server.
     pub id: EntryId,
     /// Value of our field; empty, and so no message, if there is no such field.
     pub bytes: &'a [u8],
@@ -49,7 +47,6 @@ pub(crate) struct StreamExtent {
     pub first: Option<EntryId>,
     /// Last entry ever added, even if it was deleted.
     pub last: EntryId,
-    /// Number of entries.
     pub length: u64,
     /// Number of entries ever added; servers before version 7 do not report it.
     pub added: Option<u64>,
@@ -63,29 +60,28 @@ impl StreamExtent {
         self.added.map(|added| added.saturating_sub(self.length))
     }
 
-    /// Returns whether entries are gone.
     pub fn is_trimmed(&self) -> bool {
         self.trimmed_count().is_some_and(|gone| gone > 0)
     }
 
-    /// Returns whether all entries lie after this place.
-    pub fn is_all_after(&self, place: EntryId) -> bool {
-        self.first.is_none_or(|first| first > place)
+    /// Returns whether all entries lie after this position.
+    pub fn is_all_after(&self, position: EntryId) -> bool {
+        self.first.is_none_or(|first| first > position)
     }
 
-    /// Returns whether the count of gone entries shows the loss after this place: no entry is left up to it, or none
+    /// Returns whether the count of gone entries shows the loss after this position: no entry is left up to it, or none
     /// after it.
-    pub fn shows_loss_after(&self, place: EntryId) -> bool {
-        self.last == place || self.is_all_after(place)
+    pub fn shows_loss_after(&self, position: EntryId) -> bool {
+        self.last == position || self.is_all_after(position)
     }
 
-    /// Returns the number of entries ever added up to this place; none if the server does not count, or entries lie on
-    /// both sides.
-    pub fn count_up_to(&self, place: EntryId) -> Option<u64> {
-        if self.last == place {
+    /// Returns the number of entries ever added up to this position; none if the server does not count, or entries lie
+    /// on both sides.
+    pub fn count_up_to(&self, position: EntryId) -> Option<u64> {
+        if self.last == position {
             return self.added;
         }
-        self.trimmed_count().filter(|_| self.is_all_after(place))
+        self.trimmed_count().filter(|_| self.is_all_after(position))
     }
 }
 
@@ -93,7 +89,6 @@ impl EntryId {
     /// Place before every entry.
     pub const START: Self = Self { ms: 0, number: 0 };
 
-    /// Creates an id from its two numbers.
     pub fn new(ms: u64, number: u64) -> Self {
         Self { ms, number }
     }
@@ -103,14 +98,12 @@ impl EntryId {
         [self.ms, self.number]
     }
 
-    /// Parses the text of an id.
     pub fn parse(text: &[u8]) -> Result<Self, RespError> {
         let (ms, number) = std::str::from_utf8(text).ok().and_then(|text| text.split_once('-')).ok_or(UNEXPECTED)?;
         let parse = |digits: &str| digits.parse::<u64>().map_err(|_| UNEXPECTED);
         Ok(Self { ms: parse(ms)?, number: parse(number)? })
     }
 
-    /// Reads an id; any other item is an error.
     pub fn read(items: &mut RespReader<'_>) -> Result<Self, RespError> {
         Self::parse(items.bulk()?)
     }
@@ -179,7 +172,6 @@ pub(crate) fn read_reply(items: &mut RespReader<'_>, each: &mut dyn FnMut(Stream
     read_entries(items, each)
 }
 
-/// Reads an array of entries.
 pub(crate) fn read_entries(items: &mut RespReader<'_>, each: &mut dyn FnMut(StreamEntry<'_>)) -> Result<(), RespError> {
     for _ in 0..items.array()? {
         if let Some(entry) = StreamEntry::read(items)? {
@@ -190,7 +182,7 @@ pub(crate) fn read_entries(items: &mut RespReader<'_>, each: &mut dyn FnMut(Stre
 }
 
 /// Requests the extent of a stream; none if the stream does not exist.
-pub(crate) fn request_extent(link: &mut RedisConnection, key: &str) -> Result<Option<StreamExtent>, RedisServerError> {
+pub(crate) fn request_extent(link: &mut RedisConnection, key: &str) -> ServerResult<Option<StreamExtent>> {
     match link.request_messages(EXTENT_MESSAGES, &["XINFO", "STREAM", key], read_extent) {
         Err(RedisServerError::Refused(line)) if line.contains("no such key") => Ok(None),
         known => known.map(Some),
@@ -204,7 +196,7 @@ pub(crate) fn was_received(
     key: &str,
     id: EntryId,
     before: &MessageIdTracker,
-) -> Result<Option<bool>, RedisServerError> {
+) -> ServerResult<Option<bool>> {
     let (id, mut is_seen) = (id.to_string(), None);
     link.request_messages(1, &["XRANGE", key, &id, &id], |items| {
         read_entries(items, &mut |entry| {
@@ -215,22 +207,10 @@ pub(crate) fn was_received(
     Ok(is_seen)
 }
 
-/// Removes a stream with all its entries.
-pub(crate) fn remove(link: &mut RedisConnection, key: &str) -> Result<(), RedisServerError> {
+pub(crate) fn remove(link: &mut RedisConnection, key: &str) -> ServerResult {
     link.request(&["EVAL", REMOVE, "1", key], |items| items.integer()).map(|_| ())
 }
 
-/// Appends the request whose answer [`read_extent`] reads.
-pub(crate) fn append_extent_request(out: &mut Vec<u8>, key: &str) {
-    resp::command(out, &["XINFO", "STREAM", key]);
-}
-
-/// Appends the request for the number of entries of a stream; the answer is 0 if the stream does not exist.
-pub(crate) fn append_length_request(out: &mut Vec<u8>, key: &str) {
-    resp::command(out, &["XLEN", key]);
-}
-
-/// Reads the extent of a stream.
 pub(crate) fn read_extent(items: &mut RespReader<'_>) -> Result<StreamExtent, RespError> {
     let (mut first, mut last, mut length, mut added, mut deleted) = (None, None, 0, None, EntryId::START);
     for _ in 0..items.array()? / 2 {
@@ -259,11 +239,12 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::resp;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn ids_are_read_as_they_are_written_and_ordered_as_they_come(
+        fn entry_ids_round_trip_and_sort_by_arrival(
             a: (u64, u64),
             b: (u64, u64),
         ) {
@@ -287,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fields_of_any_bytes_stay_what_they_are(
+        fn fields_of_any_bytes_round_trip_through_json(
             name in prop_oneof![".*".prop_map(String::into_bytes), any::<Vec<u8>>(), Just(b"base64:/w==".to_vec())],
             value: Vec<u8>,
         ) {
@@ -303,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn a_malformed_entry_id_is_refused() {
         for text in [&b""[..], b"1", b"-", b"1-", b"-1", b"1-x", b"1-2-3", b"18446744073709551616-0", b"\xff-1"] {
             assert_eq!(EntryId::parse(text), Err(UNEXPECTED), "{text:?}");
         }

@@ -20,9 +20,9 @@ use tickpath_clock::HostClock;
 
 use crate::batch_size::BatchSizer;
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
-use crate::puller::{MIN_SLEEP, RedisQueue, decode_message};
+use crate::puller::{MIN_SLEEP, PullHandler, RedisQueue, decode_message};
 use crate::server::TIMEOUT;
 use crate::stream::{EntryId, read_reply};
 use crate::stream_group::GroupConsumer;
@@ -33,25 +33,21 @@ const IDLE_CLAIM_NS: u64 = 100_000_000;
 /// Interval at which a busy puller does so, in nanoseconds.
 const BUSY_CLAIM_NS: u64 = 1_000_000_000;
 
-/// Max number of entries in one command.
 const MAX_IDS: usize = 1000;
 
 /// Max time by which the server may find a silence limit exceeded too early, as it counts whole milliseconds, in
 /// nanoseconds.
 const ROUNDING_NS: u64 = 2_000_000;
 
-/// State of one puller.
 pub(crate) struct StreamAtLeastOnce {
     consumer: GroupConsumer,
     silence_ns: u64,
     /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
-    /// Time of the last heartbeat.
     last_heartbeat: HostInstant,
     /// Time since which the held entries are certain: no other puller can claim them before half of the silence limit
     /// has passed. None if others may have them already.
     owned_since: Option<HostInstant>,
-    /// Time of the last claim.
     last_claim: HostInstant,
     /// Entry at which the next claim continues.
     claim_cursor: EntryId,
@@ -72,7 +68,6 @@ struct PendingEntries {
 }
 
 impl PendingEntries {
-    /// Adds an entry; returns its tag.
     fn add(&mut self, id: EntryId) -> u64 {
         self.newest += 1;
         self.entries.push((self.newest, id));
@@ -81,19 +76,17 @@ impl PendingEntries {
 
     /// Adds an entry that may be held already, and replaces its tag.
     fn add_redelivered(&mut self, id: EntryId) -> u64 {
-        self.entries.retain(|&(_, held)| held != id);
+        self.entries.retain(|&(_, pending)| pending != id);
         self.add(id)
     }
 
-    /// Returns the entry of a tag.
     fn id_of(&self, tag: u64) -> Option<EntryId> {
-        let at = self.entries.binary_search_by_key(&tag, |&(tag, _)| tag);
-        at.ok().map(|at| self.entries[at].1)
+        let index = self.entries.binary_search_by_key(&tag, |&(tag, _)| tag);
+        index.ok().map(|index| self.entries[index].1)
     }
 
-    /// Removes the entry of a tag.
     fn remove(&mut self, tag: u64) {
-        self.entries.retain(|&(held, _)| held != tag);
+        self.entries.retain(|&(pending, _)| pending != tag);
     }
 
     /// Returns the ids of all entries, in the order of the stream.
@@ -105,7 +98,6 @@ impl PendingEntries {
 }
 
 impl StreamAtLeastOnce {
-    /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
         let now = HostInstant::now(clock);
         Self {
@@ -124,14 +116,14 @@ impl StreamAtLeastOnce {
     }
 
     /// Returns the entry that came during a sleep: any puller can claim it, unless another one already has.
-    fn return_prefetched(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_prefetched(&mut self, link: &mut RedisConnection) -> ServerResult {
         let Some((_, id, _)) = self.prefetched.take() else { return Ok(()) };
         (self.claim_cursor, self.has_given_back) = (EntryId::START, true);
         link.send_unanswered(&self.consumer.return_undelivered_command(id))
     }
 
     /// Sends a heartbeat when one is due. Entries that others have claimed stay theirs.
-    fn send_heartbeat(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn send_heartbeat(&mut self, link: &mut RedisConnection) -> ServerResult {
         if !self.last_heartbeat.is_older_than(self.silence_ns / 3) {
             return Ok(());
         }
@@ -156,15 +148,10 @@ impl StreamAtLeastOnce {
     }
 
     /// Takes entries never delivered before.
-    fn take_new(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn take_new(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         let asked = self.portion.limit(limit);
         self.consumer.request_new(link, asked, &[])?;
-        let (held, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
+        let (pending, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
         let mut outcome = Ok(());
         link.receive_messages(asked, TIMEOUT, |items| {
             read_reply(items, &mut |entry| {
@@ -172,7 +159,7 @@ impl StreamAtLeastOnce {
                 portion.record_size(whole.len());
                 match decode_message(&whole, foreign) {
                     Ok(message) => {
-                        let tag = held.add(entry.id);
+                        let tag = pending.add(entry.id);
                         handler(PulledMessage { message, redelivered: false, deliveries: Some(1), tag });
                     }
                     // The foreign entry stays as it is, in the stream.
@@ -188,10 +175,10 @@ impl StreamAtLeastOnce {
         &mut self,
         link: &mut RedisConnection,
         limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+        handler: &mut PullHandler<'_>,
+    ) -> ServerResult {
         self.last_claim = self.last_claim.restarted();
-        let (held, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
+        let (pending, portion, foreign) = (&mut self.pending, &mut self.portion, self.foreign);
         let mut outcome = Ok(());
         let limit = portion.limit(limit);
         self.claim_cursor = self.consumer.claim(link, limit, self.claim_cursor, &mut |entry, deliveries| {
@@ -199,7 +186,7 @@ impl StreamAtLeastOnce {
             portion.record_size(whole.len());
             match decode_message(&whole, foreign) {
                 Ok(message) => {
-                    let tag = held.add_redelivered(entry.id);
+                    let tag = pending.add_redelivered(entry.id);
                     handler(PulledMessage { message, redelivered: true, deliveries: Some(deliveries), tag });
                 }
                 Err(refused) => outcome = Err(refused),
@@ -212,12 +199,7 @@ impl StreamAtLeastOnce {
     }
 
     /// Takes entries: a kept one, returned ones or new ones.
-    fn take_batch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn take_batch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         // Another puller may have got it meanwhile, and acknowledged it.
         if self.prefetched.as_ref().is_some_and(|(before, ..)| before.is_older_than(self.silence_ns / 2)) {
             self.return_prefetched(link)?;
@@ -252,11 +234,11 @@ impl RedisQueue for StreamAtLeastOnce {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut RedisConnection, has_kept_all: bool) -> Result<bool, RedisServerError> {
+    fn resume(&mut self, link: &mut RedisConnection, has_retained_all: bool) -> ServerResult<bool> {
         // A server that has come back may have given them to others, and the last heartbeat may not have arrived.
         self.owned_since = None;
         self.consumer.join(link)?;
-        if !has_kept_all {
+        if !has_retained_all {
             self.return_prefetched(link)?;
         }
         Ok(self.consumer.take_replaced())
@@ -266,17 +248,12 @@ impl RedisQueue for StreamAtLeastOnce {
         self.consumer.accept_any_stream();
     }
 
-    fn fetch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         self.take_batch(link, limit, handler)?;
         self.consumer.check(link)
     }
 
-    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult {
         if self.prefetched.is_some() {
             return Ok(());
         }
@@ -296,7 +273,7 @@ impl RedisQueue for StreamAtLeastOnce {
         !self.pending.entries.is_empty()
     }
 
-    fn acknowledge(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn acknowledge(&mut self, link: &mut RedisConnection) -> ServerResult {
         let mut others = 0;
         for ids in self.pending.ids().chunks(MAX_IDS) {
             // An acknowledged entry is never delivered again, however long the command took.
@@ -309,7 +286,7 @@ impl RedisQueue for StreamAtLeastOnce {
         if others > 0 { Err(RedisServerError::NotAcknowledged(others as u64)) } else { Ok(()) }
     }
 
-    fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> Result<bool, RedisServerError> {
+    fn give_back(&mut self, link: &mut RedisConnection, tag: u64) -> ServerResult<bool> {
         let Some(id) = self.pending.id_of(tag) else { return Ok(false) };
         link.send(&self.consumer.give_back_command(&[id]))?;
         let count = link.receive_reply(TIMEOUT, |items| items.integer())?;
@@ -318,7 +295,7 @@ impl RedisQueue for StreamAtLeastOnce {
         Ok(count > 0)
     }
 
-    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {
         self.return_prefetched(link)?;
         for ids in self.pending.ids().chunks(MAX_IDS) {
             link.send_unanswered(&self.consumer.give_back_command(ids))?;
@@ -334,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_sure_of_what_others_may_claim_at_once() {
+    fn a_puller_never_owns_entries_under_a_tiny_silence_limit() {
         let clock = HostClock::get().unwrap();
         let puller = |silence_ns| {
             let config = QueueConfig { silence_ns, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };

@@ -7,32 +7,29 @@ use tickpath_clock::HostClock;
 
 use crate::batch_size::BatchSizer;
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
-use crate::puller::{RedisQueue, decode_message};
+use crate::error::ServerResult;
+use crate::puller::{PullHandler, RedisQueue, decode_message};
 use crate::resp;
 use crate::server::TIMEOUT;
 use crate::stream::{EntryId, read_reply};
 use crate::stream_group::GroupConsumer;
 
-/// State of one puller.
 pub(crate) struct StreamAtMostOnce {
     consumer: GroupConsumer,
     /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
     portion: BatchSizer,
-    /// Message that came during a sleep.
     prefetched: Option<Vec<u8>>,
 }
 
 impl StreamAtMostOnce {
-    /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
         let consumer = GroupConsumer::new(queue, config, clock);
         Self { consumer, foreign: config.foreign, portion: BatchSizer::new(), prefetched: None }
     }
 
     /// Deletes entries without waiting for the reply: they are not delivered again in any case.
-    fn delete(&self, link: &mut RedisConnection, ids: &[EntryId]) -> Result<(), RedisServerError> {
+    fn delete(&self, link: &mut RedisConnection, ids: &[EntryId]) -> ServerResult {
         if ids.is_empty() { Ok(()) } else { link.send_unanswered(&self.consumer.delete_command(ids)) }
     }
 }
@@ -44,7 +41,7 @@ impl RedisQueue for StreamAtMostOnce {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut RedisConnection, _has_kept_all: bool) -> Result<bool, RedisServerError> {
+    fn resume(&mut self, link: &mut RedisConnection, _has_retained_all: bool) -> ServerResult<bool> {
         self.consumer.join(link)?;
         Ok(self.consumer.take_replaced())
     }
@@ -53,12 +50,7 @@ impl RedisQueue for StreamAtMostOnce {
         self.consumer.accept_any_stream();
     }
 
-    fn fetch(
-        &mut self,
-        link: &mut RedisConnection,
-        limit: usize,
-        handler: &mut dyn FnMut(PulledMessage<'_>),
-    ) -> Result<(), RedisServerError> {
+    fn fetch(&mut self, link: &mut RedisConnection, limit: usize, handler: &mut PullHandler<'_>) -> ServerResult {
         if let Some(bytes) = self.prefetched.take() {
             handler(PulledMessage::without_tag(decode_message(&bytes, self.foreign)?, false));
             return Ok(());
@@ -86,7 +78,7 @@ impl RedisQueue for StreamAtMostOnce {
         self.consumer.check(link)
     }
 
-    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> Result<(), RedisServerError> {
+    fn wait_for_message(&mut self, link: &mut RedisConnection, timeout: Duration) -> ServerResult {
         if self.prefetched.is_some() {
             return Ok(());
         }
@@ -107,15 +99,7 @@ impl RedisQueue for StreamAtMostOnce {
         self.consumer.check(link)
     }
 
-    fn has_unacknowledged(&self) -> bool {
-        false
-    }
-
-    fn acknowledge(&mut self, _link: &mut RedisConnection) -> Result<(), RedisServerError> {
-        Ok(())
-    }
-
-    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    fn return_unacknowledged(&mut self, link: &mut RedisConnection) -> ServerResult {
         // A foreign entry is still in the stream.
         if let Some(bytes) = self.prefetched.take().filter(|bytes| decode_message(bytes, self.foreign).is_ok()) {
             let mut command = self.consumer.add_command();

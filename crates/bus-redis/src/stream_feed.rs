@@ -29,18 +29,14 @@ use std::time::Duration;
 use tickpath_bus_api::{ForeignMessage, Gap, MessageIdTracker, StartPosition, SubscriptionEvent, wire};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::info::DataIdentity;
 use crate::resp::{self, RespItem, RespReader};
 use crate::server::RedisEndpoint;
-use crate::stream::{
-    EXTENT_MESSAGES, EntryId, StreamEntry, StreamExtent, append_extent_request, append_length_request, read_extent,
-    request_extent, was_received,
-};
+use crate::stream::{EXTENT_MESSAGES, EntryId, StreamEntry, StreamExtent, read_extent, request_extent, was_received};
 use crate::stream_position::{StreamPosition, StreamResumeState};
 
-/// Max number of entries in one answer.
 const MAX_ENTRIES: &str = "64";
 
 /// Time that an `XREAD` waits for entries, in milliseconds.
@@ -83,11 +79,9 @@ pub(crate) struct StreamFeed {
     count_need: CountNeed,
 }
 
-/// Request sent before an `XREAD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadPreflight {
     Nothing,
-    /// Number of entries in the stream.
     Length,
     /// The server's count, because it is needed.
     Count,
@@ -100,7 +94,6 @@ enum ReadPreflight {
 enum ReadReason {
     /// The previous entries have come.
     Next,
-    /// The previous `XREAD` timed out.
     TimedOut,
     /// The server's count is needed first.
     Counting,
@@ -122,47 +115,41 @@ struct CountNeed {
 
 impl StreamFeed {
     /// Connects and sends the first `XREAD`; later messages are not missed.
-    pub fn begin(server: &RedisEndpoint, topic: &str, start: StartPosition) -> Result<Self, RedisServerError> {
+    pub fn begin(server: &RedisEndpoint, topic: &str, start: StartPosition) -> ServerResult<Self> {
         let mut link = RedisConnection::open_ready(server)?;
         let run = DataIdentity::request(&mut link)?;
         let extent = request_extent(&mut link, topic)?;
-        let (place, read) = match (start, extent) {
+        let (position, read) = match (start, extent) {
             (_, None) => (EntryId::START, Some(0)),
             (StartPosition::Now, Some(extent)) => (extent.last, extent.added),
             (StartPosition::Oldest | StartPosition::Sequence(_) | StartPosition::After(_), Some(extent)) => {
                 (EntryId::START, extent.trimmed_count())
             }
         };
-        Self::start_reading(link, topic, StreamPosition::begin(place, read, run), extent, server, false)
+        Self::start_reading(link, topic, StreamPosition::begin(position, read, run), extent, server, false)
     }
 
-    /// Reconnects and resumes after the last received entry wherever that is possible; `last_poll` has the numbers received
+    /// Reconnects and resumes after the last received entry wherever that is possible; `seen` has the numbers received
     /// so far. With `polls_rarely` the first `XREAD` waits without end.
     pub fn resume(
         server: &RedisEndpoint,
         topic: &str,
         before: &StreamPosition,
         seen: &MessageIdTracker,
-        looks_rarely: bool,
-    ) -> Result<Self, RedisServerError> {
+        polls_rarely: bool,
+    ) -> ServerResult<Self> {
         let mut link = RedisConnection::open_ready(server)?;
         let run = DataIdentity::request(&mut link)?;
-        let at_place = was_received(&mut link, topic, before.last_id(), seen)?;
-        let at_furthest = match before.furthest() {
+        let last_entry = was_received(&mut link, topic, before.last_id(), seen)?;
+        let furthest_entry = match before.furthest() {
             Some(furthest) => was_received(&mut link, topic, furthest, seen)?,
             None => None,
         };
         let extent = request_extent(&mut link, topic)?;
-        let (has_place, is_another) = (at_place == Some(true), at_place == Some(false));
-        let has_furthest = at_furthest == Some(true);
-        let progress = before.resumed_on(StreamResumeState {
-            run,
-            extent,
-            has_last_entry: has_place,
-            is_replaced: is_another,
-            has_furthest,
-        });
-        Self::start_reading(link, topic, progress, extent, server, looks_rarely)
+        let (has_last_entry, is_replaced) = (last_entry == Some(true), last_entry == Some(false));
+        let has_furthest = furthest_entry == Some(true);
+        let progress = before.resumed_on(StreamResumeState { run, extent, has_last_entry, is_replaced, has_furthest });
+        Self::start_reading(link, topic, progress, extent, server, polls_rarely)
     }
 
     fn start_reading(
@@ -171,31 +158,29 @@ impl StreamFeed {
         progress: StreamPosition,
         extent: Option<StreamExtent>,
         server: &RedisEndpoint,
-        looks_rarely: bool,
-    ) -> Result<Self, RedisServerError> {
-        let (now, silence) = (HostInstant::now(server.clock()), server.silence());
-        let need = CountNeed {
+        polls_rarely: bool,
+    ) -> ServerResult<Self> {
+        let now = HostInstant::now(server.clock);
+        let count_need = CountNeed {
             always: extent.is_some_and(|extent| extent.is_trimmed()),
             is_met: false,
             is_suspected: false,
             trimmed_count: extent.map_or(Some(0), |extent| extent.trimmed_count()),
             publishers: HashSet::new(),
         };
-        let (seen, asked, looked, ahead) = (now, now, now, ReadPreflight::Nothing);
-        let (left, is_stale, is_endless) = (0, false, false);
         let mut feed = Self {
             link,
             progress,
-            entries_left: left,
-            is_stale,
-            preflight: ahead,
-            last_poll: seen,
-            last_request: asked,
-            is_endless,
-            polls_rarely: looks_rarely,
-            silence,
-            last_check: looked,
-            count_need: need,
+            entries_left: 0,
+            is_stale: false,
+            preflight: ReadPreflight::Nothing,
+            last_poll: now,
+            last_request: now,
+            is_endless: false,
+            polls_rarely,
+            silence: server.silence,
+            last_check: now,
+            count_need,
         };
         feed.request_entries(topic, ReadReason::Next)?;
         // The count has just been requested.
@@ -203,8 +188,8 @@ impl StreamFeed {
         Ok(feed)
     }
 
-    fn request_entries(&mut self, topic: &str, why: ReadReason) -> Result<(), RedisServerError> {
-        let place = self.progress.last_id().to_string();
+    fn request_entries(&mut self, topic: &str, why: ReadReason) -> ServerResult {
+        let position = self.progress.last_id().to_string();
         let mut commands = Vec::with_capacity(192 + 2 * topic.len());
         self.count_need.is_met = false;
         let is_due = self.last_check.is_older_than(LENGTH_CHECK_NS);
@@ -224,10 +209,12 @@ impl StreamFeed {
         }
         match self.preflight {
             ReadPreflight::Nothing => {}
-            ReadPreflight::Length => append_length_request(&mut commands, topic),
-            ReadPreflight::Count | ReadPreflight::SuspectCount => append_extent_request(&mut commands, topic),
+            ReadPreflight::Length => resp::command(&mut commands, &["XLEN", topic]),
+            ReadPreflight::Count | ReadPreflight::SuspectCount => {
+                resp::command(&mut commands, &["XINFO", "STREAM", topic])
+            }
         }
-        resp::command(&mut commands, &["XREAD", "COUNT", MAX_ENTRIES, "BLOCK", question, "STREAMS", topic, &place]);
+        resp::command(&mut commands, &["XREAD", "COUNT", MAX_ENTRIES, "BLOCK", question, "STREAMS", topic, &position]);
         self.link.send(&commands)
     }
 
@@ -238,7 +225,7 @@ impl StreamFeed {
         tracker: &mut MessageIdTracker,
         limit: usize,
         handler: &mut dyn FnMut(SubscriptionEvent<'_>),
-    ) -> Result<(), RedisServerError> {
+    ) -> ServerResult {
         for _ in 0..limit {
             if !self.has_more(topic)? {
                 return Ok(());
@@ -277,7 +264,7 @@ impl StreamFeed {
     }
 
     /// Returns true if an entry is coming in, or a gap is to be reported first.
-    fn has_more(&mut self, topic: &str) -> Result<bool, RedisServerError> {
+    fn has_more(&mut self, topic: &str) -> ServerResult<bool> {
         while self.entries_left == 0 && !self.progress.has_gap() {
             if self.preflight != ReadPreflight::Nothing {
                 if !self.read_preflight()? {
@@ -310,7 +297,7 @@ impl StreamFeed {
     /// Checks a silent connection: fails if the server has sent nothing for `silence` though an answer was due. An
     /// endless `XREAD` has no due time, so it is unknown whether the server is gone. Returns true if bytes came in the
     /// last moment.
-    fn check_alive(&mut self) -> Result<bool, RedisServerError> {
+    fn check_alive(&mut self) -> ServerResult<bool> {
         if self.last_request.elapsed().min(self.link.idle_time()) < self.silence {
             return Ok(false);
         }
@@ -324,11 +311,11 @@ impl StreamFeed {
     /// Reads the answer to the request before the `XREAD`, and updates the known or suspected loss. Returns false if it
     /// is incomplete.
     #[cold]
-    fn read_preflight(&mut self) -> Result<bool, RedisServerError> {
+    fn read_preflight(&mut self) -> ServerResult<bool> {
         let Some(length) = self.entry_length()? else { return Ok(false) };
         let mut items = RespReader::new(self.link.reply(length));
-        let ahead = std::mem::replace(&mut self.preflight, ReadPreflight::Nothing);
-        if ahead == ReadPreflight::Length {
+        let preflight = std::mem::replace(&mut self.preflight, ReadPreflight::Nothing);
+        if preflight == ReadPreflight::Length {
             // A user without the right to ask goes without the length; any other refusal meets the `XREAD`, too.
             let entries =
                 if let Some(RespItem::Integer(entries)) = items.item()? { u64::try_from(entries).ok() } else { None };
@@ -344,7 +331,7 @@ impl StreamFeed {
         self.link.consume(length);
         (self.count_need.is_met, self.count_need.is_suspected) = (true, false);
         match counted {
-            Ok(now) => self.apply_count(&now, ahead == ReadPreflight::Count).map(|()| true),
+            Ok(now) => self.apply_count(&now, preflight == ReadPreflight::Count).map(|()| true),
             Err(RedisServerError::Refused(line)) if line.contains("no such key") => match self.progress.last_id() {
                 // The stream never existed.
                 EntryId::START => Ok(true),
@@ -355,7 +342,7 @@ impl StreamFeed {
     }
 
     /// Applies the server's count, which was needed, or was requested because of the length.
-    fn apply_count(&mut self, now: &StreamExtent, was_needed: bool) -> Result<(), RedisServerError> {
+    fn apply_count(&mut self, now: &StreamExtent, was_needed: bool) -> ServerResult {
         self.progress.compare_count(now).map_err(|_anew| RedisServerError::StreamReplaced)?;
         // Another client trims, perhaps unread entries. A reader that has lost nothing need not request the count more
         // often.
@@ -373,7 +360,7 @@ impl StreamFeed {
     }
 
     /// Returns the length of the next entry of the answer; none if it has not come.
-    fn entry_length(&mut self) -> Result<Option<usize>, RedisServerError> {
+    fn entry_length(&mut self) -> ServerResult<Option<usize>> {
         loop {
             if let Some(length) = self.link.length(self.max_messages())? {
                 return Ok(Some(length));
@@ -385,7 +372,7 @@ impl StreamFeed {
     }
 
     /// Sleeps until bytes come, unless there is something to hand over already.
-    pub fn sleep(&mut self, timeout: Duration) -> Result<(), RedisServerError> {
+    pub fn sleep(&mut self, timeout: Duration) -> ServerResult {
         let has_more = match self.entries_left {
             _ if self.progress.has_gap() => true,
             0 if self.preflight == ReadPreflight::Nothing => self.link.entries()?.is_some(),
@@ -423,9 +410,7 @@ impl CountNeed {
     }
 }
 
-/// Outcome of handing an entry over.
 enum EntryOutcome {
-    /// The entry was handed over.
     Delivered,
     /// Number of missing entries before it, already reported; the entry is to be handed over again.
     Missed(u64),
@@ -437,12 +422,12 @@ enum EntryOutcome {
 fn hand_over(
     entry: &StreamEntry<'_>,
     tracker: &mut MessageIdTracker,
-    need: &mut CountNeed,
+    count_need: &mut CountNeed,
     handler: &mut dyn FnMut(SubscriptionEvent<'_>),
-) -> Result<EntryOutcome, RedisServerError> {
+) -> ServerResult<EntryOutcome> {
     let message = wire::decode(entry.bytes);
     let publisher = message.and_then(|message| message.id).map(|origin| origin.publisher);
-    if need.is_unmet(publisher, tracker.last().map(|last| last.publisher)) {
+    if count_need.is_unmet(publisher, tracker.last().map(|last| last.publisher)) {
         return Ok(EntryOutcome::CountNeeded);
     }
     if message.is_none() {

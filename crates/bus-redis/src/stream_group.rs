@@ -20,7 +20,7 @@ use tickpath_bus_api::{QueueConfig, dead_letter_queue};
 use tickpath_clock::{HostClock, SetOnce};
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::host_instant::HostInstant;
 use crate::list::IS_MESSAGE_LUA;
 use crate::puller::{format_millis, unique_id};
@@ -28,7 +28,6 @@ use crate::resp::{self, RespError, RespReader};
 use crate::server::TIMEOUT;
 use crate::stream::{EntryId, MESSAGE_FIELD, StreamEntry, read_entries};
 
-/// Name of the group.
 const GROUP: &str = "tickpath";
 
 /// Consumer that holds returned entries.
@@ -184,7 +183,6 @@ fn scripts() -> &'static StreamScripts {
     })
 }
 
-/// Assembled scripts.
 struct StreamScripts {
     acknowledge: String,
     acknowledge_limited: String,
@@ -227,9 +225,7 @@ pub(crate) struct GroupConsumer {
     queue: String,
     /// Name in the group. Ends with `~` and the silence limit, so that other pullers know it.
     id: String,
-    /// Silence limit in milliseconds.
     silence: String,
-    /// True if foreign entries are taken.
     takes_all: bool,
     /// Max deliveries of an entry, and the stream that it goes to after them.
     dead_letters: Option<(NonZeroU32, String)>,
@@ -243,7 +239,7 @@ pub(crate) struct GroupConsumer {
 }
 
 /// Returns the number of messages that no puller has taken.
-pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> Result<u64, RedisServerError> {
+pub(crate) fn count_waiting(link: &mut RedisConnection, queue: &str) -> ServerResult<u64> {
     let count = link.request(&["EVAL", COUNT_WAITING, "1", queue, GROUP, LONG_IDLE_MS], |items| items.integer())?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
@@ -257,7 +253,7 @@ impl GroupConsumer {
             id: format!("{}~{silence}", unique_id(clock)),
             silence,
             takes_all: config.foreign.is_some(),
-            dead_letters: config.max_deliveries.map(|most| (most, dead_letter_queue(queue))),
+            dead_letters: config.max_deliveries.map(|max_deliveries| (max_deliveries, dead_letter_queue(queue))),
             mark: None,
             is_replaced: false,
             checked: HostInstant::now(clock),
@@ -265,13 +261,12 @@ impl GroupConsumer {
         }
     }
 
-    /// Returns the name of the queue.
     pub fn queue(&self) -> &str {
         &self.queue
     }
 
     /// Joins the group, and creates it if it does not exist; a new group begins with the oldest entry.
-    pub fn join(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    pub fn join(&mut self, link: &mut RedisConnection) -> ServerResult {
         let new = unique_id(self.clock);
         let join = ["EVAL", JOIN, "1", self.queue.as_str(), GROUP, self.silence.as_str(), MARK_PREFIX, new.as_str()];
         let mark = link.request(&join, |items| Ok(items.bulk()?.to_vec()))?;
@@ -282,7 +277,7 @@ impl GroupConsumer {
 
     /// Checks once a second that the stream is the joined one; an error if it is not. Must be called after a read,
     /// whose answer may be the last one for long.
-    pub fn check(&mut self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    pub fn check(&mut self, link: &mut RedisConnection) -> ServerResult {
         let Some(mark) = self.mark.as_ref().filter(|_| self.checked.is_older_than(CHECK_NS)) else { return Ok(()) };
         self.checked = self.checked.restarted();
         match link.request(&["XINFO", "GROUPS", &self.queue], |items| has_group(items, mark)) {
@@ -308,16 +303,11 @@ impl GroupConsumer {
     }
 
     /// Requests entries never delivered before. The answer is read by [`read_reply`](crate::stream::read_reply).
-    pub fn request_new(
-        &self,
-        link: &mut RedisConnection,
-        limit: usize,
-        options: &[&str],
-    ) -> Result<(), RedisServerError> {
+    pub fn request_new(&self, link: &mut RedisConnection, limit: usize, options: &[&str]) -> ServerResult {
         let limit = limit.to_string();
-        let question = ["XREADGROUP", "GROUP", GROUP, self.id.as_str(), "COUNT", limit.as_str()];
-        let place = ["STREAMS", self.queue.as_str(), ">"];
-        link.send(&encode_command(&[&question[..], options, &place].concat()))
+        let command = ["XREADGROUP", "GROUP", GROUP, self.id.as_str(), "COUNT", limit.as_str()];
+        let source = ["STREAMS", self.queue.as_str(), ">"];
+        link.send(&resp::encode_command(&[&command[..], options, &source].concat()))
     }
 
     /// Claims entries from consumers that exceeded the silence limit, scanning the pending ones from `start` on, and
@@ -328,16 +318,19 @@ impl GroupConsumer {
         limit: usize,
         start: EntryId,
         each: &mut dyn FnMut(StreamEntry<'_>, u32),
-    ) -> Result<EntryId, RedisServerError> {
+    ) -> ServerResult<EntryId> {
         let (start, messages, limit) = (start.to_string(), limit, limit.to_string());
-        let (most, keys) = match &self.dead_letters {
-            Some((most, dead)) => (most.get().to_string(), vec!["2", self.queue.as_str(), dead.as_str()]),
+        let (max_deliveries, keys) = match &self.dead_letters {
+            Some((max_deliveries, dead)) => {
+                (max_deliveries.get().to_string(), vec!["2", self.queue.as_str(), dead.as_str()])
+            }
             None => ("0".to_owned(), vec!["1", self.queue.as_str()]),
         };
         let takes_all = if self.takes_all { "1" } else { "0" };
-        let words: [&str; 8] = [GROUP, &self.id, &self.silence, &start, &limit, takes_all, MESSAGE_FIELD, &most];
+        let arguments: [&str; 8] =
+            [GROUP, &self.id, &self.silence, &start, &limit, takes_all, MESSAGE_FIELD, &max_deliveries];
         let script = ["EVAL", scripts().claim.as_str()];
-        link.request_messages(messages, &[&script[..], keys.as_slice(), &words].concat(), |items| {
+        link.request_messages(messages, &[&script[..], keys.as_slice(), &arguments].concat(), |items| {
             items.array()?;
             let next = EntryId::read(items)?;
             let counts = (0..items.array()?).map(|_| items.integer()).collect::<Result<Vec<i64>, RespError>>()?;
@@ -368,7 +361,7 @@ impl GroupConsumer {
     /// Acknowledges entries, except those that others have by now; returns the number of these. An entry that does not
     /// exist was acknowledged by others, or by this puller with a lost answer; or it is a dead letter, where there are
     /// some.
-    pub fn acknowledge(&self, link: &mut RedisConnection, ids: &[EntryId]) -> Result<usize, RedisServerError> {
+    pub fn acknowledge(&self, link: &mut RedisConnection, ids: &[EntryId]) -> ServerResult<usize> {
         let script = if self.dead_letters.is_some() { &scripts().acknowledge_limited } else { &scripts().acknowledge };
         link.send(&self.pending_command(script, ids))?;
         read_count(link)
@@ -376,7 +369,7 @@ impl GroupConsumer {
 
     /// Acknowledges entries regardless of their consumer; returns how many were pending, which are never delivered
     /// again. Suffices where no other puller can have them, and takes the server a fifth of the time for one entry.
-    pub fn acknowledge_own(&self, link: &mut RedisConnection, ids: &[EntryId]) -> Result<usize, RedisServerError> {
+    pub fn acknowledge_own(&self, link: &mut RedisConnection, ids: &[EntryId]) -> ServerResult<usize> {
         let acknowledging = entries_command(&["XACK", &self.queue, GROUP], ids);
         // A deleted entry is never delivered again, even if the second command is lost.
         link.send(&[self.delete_command(ids), acknowledging].concat())?;
@@ -384,7 +377,6 @@ impl GroupConsumer {
         read_count(link)
     }
 
-    /// Returns the command that deletes entries.
     pub fn delete_command(&self, ids: &[EntryId]) -> Vec<u8> {
         entries_command(&["XDEL", &self.queue], ids)
     }
@@ -397,7 +389,7 @@ impl GroupConsumer {
     }
 
     /// Leaves the group, unless something is pending.
-    pub fn leave(&self, link: &mut RedisConnection) -> Result<(), RedisServerError> {
+    pub fn leave(&self, link: &mut RedisConnection) -> ServerResult {
         link.request(&["EVAL", LEAVE, "1", &self.queue, GROUP, &self.id], |items| items.integer())?;
         Ok(())
     }
@@ -409,7 +401,7 @@ impl GroupConsumer {
 }
 
 /// Reads an answer that is a number of entries.
-fn read_count(link: &mut RedisConnection) -> Result<usize, RedisServerError> {
+fn read_count(link: &mut RedisConnection) -> ServerResult<usize> {
     let count = link.receive_reply(TIMEOUT, |items| items.integer())?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
@@ -418,13 +410,7 @@ fn read_count(link: &mut RedisConnection) -> Result<usize, RedisServerError> {
 fn entries_command(front: &[&str], ids: &[EntryId]) -> Vec<u8> {
     let ids: Vec<String> = ids.iter().map(EntryId::to_string).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    encode_command(&[front, ids.as_slice()].concat())
-}
-
-fn encode_command(parts: &[&str]) -> Vec<u8> {
-    let mut command = Vec::new();
-    resp::command(&mut command, parts);
-    command
+    resp::encode_command(&[front, ids.as_slice()].concat())
 }
 
 /// Reads the groups of a stream, and returns whether one has this name.

@@ -16,14 +16,13 @@ const TOKEN: &str = "redis+streams";
 /// Count in a token that stands for an unknown count.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Position of a subscription in its stream.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamPosition {
     /// Id of the last received entry, or of the start of the subscription.
     last_id: EntryId,
     /// Furthest entry ever received: a server that went back may later recover what it had lost.
     furthest: EntryId,
-    /// Number of entries ever added up to this place; none if unknown.
+    /// Number of entries ever added up to this position; none if unknown.
     read: Option<u64>,
     /// Part of `read` that only publishers' numbers show; some of these entries may never have been added.
     doubtful: u64,
@@ -43,13 +42,11 @@ enum EarlierIdentity {
 }
 
 /// State of the server and the stream when a subscription comes back.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct StreamResumeState {
-    /// Identity of the server; none if it reports none.
     pub run: Option<DataIdentity>,
-    /// Extent of the stream; none if the stream does not exist.
     pub extent: Option<StreamExtent>,
-    /// True if the entry at the subscription's place exists.
+    /// True if the entry at the subscription's position exists.
     pub has_last_entry: bool,
     /// True if that entry was never received before: the stream is another one.
     pub is_replaced: bool,
@@ -83,58 +80,54 @@ impl EarlierIdentity {
 
 impl StreamPosition {
     /// Creates the position of a subscription that starts after `last_id`, up to which the stream had `read` entries.
-    pub fn begin(place: EntryId, read: Option<u64>, run: Option<DataIdentity>) -> Self {
-        Self { last_id: place, furthest: place, read, doubtful: 0, server: EarlierIdentity::of(run), gap: None }
+    pub fn begin(position: EntryId, read: Option<u64>, run: Option<DataIdentity>) -> Self {
+        Self { last_id: position, furthest: position, read, doubtful: 0, server: EarlierIdentity::of(run), gap: None }
     }
 
     /// Restores the position from a token, with the numbers of the messages already received.
     pub fn from_token(token: &ResumeToken) -> Result<(Self, MessageIdTracker), ConnectError> {
         let ([ms, number, count, mark], tracker) = token.read(TOKEN)?;
-        let place = EntryId::new(ms, number);
+        let position = EntryId::new(ms, number);
         let read = Some(count).filter(|&read| read != UNKNOWN);
         let server = EarlierIdentity::FromToken(mark);
-        Ok((Self { last_id: place, furthest: place, read, doubtful: 0, server, gap: None }, tracker))
+        Ok((Self { last_id: position, furthest: position, read, doubtful: 0, server, gap: None }, tracker))
     }
 
     /// Returns a token that resumes here. A gap that is not reported yet is found again after resuming.
     pub fn token(&self, tracker: &MessageIdTracker) -> ResumeToken {
         if let Some(furthest) = self.furthest() {
-            // Entries after the place may have been recovered by then. No server has this mark.
+            // Entries after the position may have been recovered by then. No server has this mark.
             let [ms, number] = furthest.numbers();
             return ResumeToken::new(TOKEN, [ms, number, UNKNOWN, 0], tracker);
         }
         let [ms, number] = self.last_id.numbers();
-        let (untold, mark) = match self.gap {
-            Some(Gap::Missed(untold)) => (untold, self.server.fingerprint()),
+        let (unreported, mark) = match self.gap {
+            Some(Gap::Missed(unreported)) => (unreported, self.server.fingerprint()),
             // No server has this mark.
             Some(Gap::Reconnected) => (0, 0),
             None => (0, self.server.fingerprint()),
         };
-        let read = self.read.map_or(UNKNOWN, |read| read.saturating_sub(untold));
+        let read = self.read.map_or(UNKNOWN, |read| read.saturating_sub(unreported));
         ResumeToken::new(TOKEN, [ms, number, read, mark], tracker)
     }
 
-    /// Returns the id of the last received entry, or of the start of the subscription.
     pub fn last_id(&self) -> EntryId {
         self.last_id
     }
 
-    /// Returns the furthest entry ever received, if the place now lies before it.
+    /// Returns the furthest entry ever received, if the position now lies before it.
     pub fn furthest(&self) -> Option<EntryId> {
         Some(self.furthest).filter(|&furthest| furthest > self.last_id)
     }
 
-    /// Returns whether a gap is to be reported.
     pub fn has_gap(&self) -> bool {
         self.gap.is_some()
     }
 
-    /// Takes the gap to be reported.
     pub fn take_gap(&mut self) -> Option<Gap> {
         self.gap.take()
     }
 
-    /// Advances past a received entry.
     pub fn advance(&mut self, id: EntryId) {
         self.last_id = id;
         self.furthest = self.furthest.max(id);
@@ -156,7 +149,7 @@ impl StreamPosition {
 
     /// Compares with the server's count, over an unbroken connection.
     pub fn compare_count(&mut self, now: &StreamExtent) -> Result<(), StreamReplaced> {
-        // If everything up to the place is gone, at least as many entries are gone as were read.
+        // If everything up to the position is gone, at least as many entries are gone as were read.
         let lacks_some =
             now.is_all_after(self.last_id) && now.trimmed_count().is_some_and(|gone| gone < self.certainly_read());
         if now.last < self.last_id || self.has_more_than(now) || lacks_some {
@@ -169,7 +162,7 @@ impl StreamPosition {
     /// Returns the position at which the subscription resumes on this server: after the last received entry wherever
     /// that is possible, and at the beginning only of a stream that is certainly another one.
     pub fn resumed_on(&self, found: StreamResumeState) -> Self {
-        let has_kept_all = match self.server.retained(found.run.as_ref()) {
+        let has_retained_all = match self.server.retained(found.run.as_ref()) {
             RetainedData::All => true,
             // If something differs, an older copy of the disk is more likely than another stream.
             RetainedData::Disk => {
@@ -181,20 +174,20 @@ impl StreamPosition {
         match found.extent {
             None => {
                 next.jump_with_gap(EntryId::START, Some(0));
-                if has_kept_all {
+                if has_retained_all {
                     next.furthest = EntryId::START;
                 }
             }
-            Some(now) if has_kept_all && self.is_replaced(&now, &found) => {
+            Some(now) if has_retained_all && self.is_replaced(&now, &found) => {
                 next.jump_with_gap(EntryId::START, now.trimmed_count());
                 next.furthest = EntryId::START;
             }
-            Some(now) if has_kept_all && self.has_more_than(&now) => {
+            Some(now) if has_retained_all && self.has_more_than(&now) => {
                 next.jump_with_gap(self.last_id, now.count_up_to(self.last_id))
             }
             // Trimmed up to there, or further, or another stream: a server that does not count cannot show which.
             Some(now)
-                if has_kept_all
+                if has_retained_all
                     && now.added.is_none()
                     && !found.has_last_entry
                     && self.last_id != EntryId::START
@@ -202,20 +195,20 @@ impl StreamPosition {
             {
                 next.jump_with_gap(self.last_id, None);
             }
-            Some(now) if has_kept_all => next.note_trimmed(&now),
+            Some(now) if has_retained_all => next.note_trimmed(&now),
             // The data from before the server went back has been recovered.
             Some(now) if found.has_furthest => next.jump_with_gap(self.furthest, now.count_up_to(self.furthest)),
-            // The server went back behind the place: its last entry was received already.
+            // The server went back behind the position: its last entry was received already.
             Some(now) if now.last < self.last_id => next.jump_with_gap(now.last, now.added),
             Some(now) => next.jump_with_gap(self.last_id, now.count_up_to(self.last_id)),
         }
         next
     }
 
-    /// Moves to a place that may not be right after the last received entry, and notes the gap.
-    fn jump_with_gap(&mut self, place: EntryId, read: Option<u64>) {
-        self.last_id = place;
-        self.furthest = self.furthest.max(place);
+    /// Moves to a position that may not be right after the last received entry, and notes the gap.
+    fn jump_with_gap(&mut self, position: EntryId, read: Option<u64>) {
+        self.last_id = position;
+        self.furthest = self.furthest.max(position);
         (self.read, self.doubtful, self.gap) = (read, 0, Some(Gap::Reconnected));
     }
 
@@ -247,14 +240,14 @@ impl StreamPosition {
     fn note_trimmed(&mut self, now: &StreamExtent) {
         let is_all = now.last == self.last_id;
         // If the last entry was read, the count is exact; else only the entries trimmed from the beginning are known.
-        let there = if is_all { now.added } else { now.trimmed_count() };
-        match (there, self.read) {
-            (Some(there), Some(read)) if there > read => {
-                (self.read, self.doubtful) = (Some(there), 0);
+        let known_count = if is_all { now.added } else { now.trimmed_count() };
+        match (known_count, self.read) {
+            (Some(known_count), Some(read)) if known_count > read => {
+                (self.read, self.doubtful) = (Some(known_count), 0);
                 self.gap = Some(match self.gap {
                     Some(Gap::Reconnected) => Gap::Reconnected,
-                    Some(Gap::Missed(untold)) => Gap::Missed(untold.saturating_add(there - read)),
-                    None => Gap::Missed(there - read),
+                    Some(Gap::Missed(unreported)) => Gap::Missed(unreported.saturating_add(known_count - read)),
+                    None => Gap::Missed(known_count - read),
                 });
             }
             // It is unknown how many of the trimmed entries were read.
@@ -265,8 +258,8 @@ impl StreamPosition {
                 }
             }
             (Some(added), _) if is_all => (self.read, self.doubtful) = (Some(added), 0),
-            // A server that does not count had entries after the place, or in a stream that did not exist, and has none
-            // now.
+            // A server that does not count had entries after the position, or in a stream that did not exist, and has
+            // none now.
             (None, read)
                 if now.first.is_none()
                     && now.last > self.last_id
@@ -295,8 +288,8 @@ mod tests {
     }
 
     /// Returns a subscription that has read `read` entries, the last one of this millisecond, on a server of this mark.
-    fn progress(place: u64, read: u64, mark: u64) -> StreamPosition {
-        let token = ResumeToken::new(TOKEN, [place, 0, read, mark], &MessageIdTracker::default());
+    fn progress(position: u64, read: u64, mark: u64) -> StreamPosition {
+        let token = ResumeToken::new(TOKEN, [position, 0, read, mark], &MessageIdTracker::default());
         StreamPosition::from_token(&token).unwrap().0
     }
 
@@ -304,18 +297,18 @@ mod tests {
         DataIdentity::example("a")
     }
 
-    /// Returns the place, the number of read entries and the gap to be reported.
+    /// Returns the position, the number of read entries and the gap to be reported.
     fn state(progress: &StreamPosition) -> (u64, Option<u64>, Option<Gap>) {
         (progress.last_id.numbers()[0], progress.read, progress.gap)
     }
 
     #[test]
-    fn it_goes_on_behind_what_came_unless_the_stream_is_another_one() {
+    fn a_subscription_resumes_after_its_last_entry_in_the_same_stream() {
         const RECONNECTED: Option<Gap> = Some(Gap::Reconnected);
         let (kept, disk, lost) = (run().fingerprint(), u64::from(run().fingerprint() as u32), 0);
         let deleted = |extent: StreamExtent, ms| StreamExtent { deleted: EntryId::new(ms, 0), ..extent };
         let old = |extent: StreamExtent| StreamExtent { added: None, ..extent };
-        for (what, mark, extent, has_place, expected) in [
+        for (what, mark, extent, has_last_entry, expected) in [
             ("as it was", kept, Some(stream(1, 10, 0)), true, (10, Some(10), None)),
             ("further", kept, Some(stream(1, 20, 0)), true, (10, Some(10), None)),
             ("trimmed up to it", kept, Some(stream(11, 20, 10)), false, (10, Some(10), None)),
@@ -338,41 +331,27 @@ mod tests {
             ("a server that went back", lost, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
             ("a server that lost it", lost, None, false, (0, Some(0), RECONNECTED)),
         ] {
-            let found = StreamResumeState {
-                run: Some(run()),
-                extent,
-                has_last_entry: has_place,
-                is_replaced: false,
-                has_furthest: false,
-            };
+            let found = StreamResumeState { run: Some(run()), extent, has_last_entry, ..StreamResumeState::default() };
             assert_eq!(state(&progress(10, 10, mark).resumed_on(found)), expected, "{what}");
         }
     }
 
     #[test]
-    fn an_entry_that_never_came_at_its_place_is_another_streams_also_where_nothing_is_counted() {
+    fn an_unseen_entry_at_the_last_id_shows_a_replaced_stream() {
         let old = StreamExtent { added: None, ..stream(1, 20, 0) };
         for (extent, read) in [(stream(1, 20, 0), Some(0)), (old, None)] {
-            let found = StreamResumeState {
-                run: Some(run()),
-                extent: Some(extent),
-                has_last_entry: false,
-                is_replaced: true,
-                has_furthest: false,
-            };
-            let resumed = progress(10, 10, run().fingerprint()).resumed_on(found);
+            let (run, extent) = (Some(run()), Some(extent));
+            let found = StreamResumeState { run, extent, is_replaced: true, ..StreamResumeState::default() };
+            let resumed = progress(10, 10, self::run().fingerprint()).resumed_on(found);
             assert_eq!(state(&resumed), (0, read, Some(Gap::Reconnected)));
         }
     }
 
     #[test]
-    fn what_came_before_a_server_went_back_comes_not_again_when_it_has_it_again() {
-        let found = |extent, has_furthest| StreamResumeState {
-            run: None,
-            extent: Some(extent),
-            has_last_entry: true,
-            is_replaced: false,
-            has_furthest,
+    fn entries_recovered_by_a_server_are_not_delivered_again() {
+        let found = |extent, has_furthest| {
+            let extent = Some(extent);
+            StreamResumeState { extent, has_last_entry: true, has_furthest, ..StreamResumeState::default() }
         };
         let back = progress(10, 10, 0).resumed_on(found(stream(1, 6, 0), false));
         assert_eq!((back.last_id, back.furthest()), (EntryId::new(6, 0), Some(EntryId::new(10, 0))));
@@ -382,13 +361,7 @@ mod tests {
         assert_eq!((again.last_id, again.furthest()), (EntryId::new(10, 0), None));
         let other = back.resumed_on(found(stream(1, 12, 0), false));
         assert_eq!(other.last_id, EntryId::new(6, 0), "these ten are others");
-        let lost = back.resumed_on(StreamResumeState {
-            run: None,
-            extent: None,
-            has_last_entry: false,
-            is_replaced: false,
-            has_furthest: false,
-        });
+        let lost = back.resumed_on(StreamResumeState::default());
         assert_eq!(lost.resumed_on(found(stream(1, 12, 0), true)).last_id, EntryId::new(10, 0));
         let early = StreamResumeState { run: Some(run()), has_last_entry: false, ..found(stream(1, 6, 0), false) };
         let older = progress(10, 10, u64::from(run().fingerprint() as u32)).resumed_on(early);
@@ -397,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_tells_what_is_missing_once() {
+    fn the_servers_count_reports_each_missing_entry_once() {
         let mut reader = progress(10, 10, 0);
         // The numbers show four, of which one was never added.
         reader.add_missed(4);
@@ -406,14 +379,14 @@ mod tests {
         assert_eq!(state(&reader), (14, Some(14), None), "all is read that was ever added");
         assert_eq!(reader.compare_count(&stream(20, 24, 19)), Ok(()));
         assert_eq!(reader.compare_count(&stream(22, 24, 21)), Ok(()));
-        assert_eq!(state(&reader), (14, Some(21), Some(Gap::Missed(7))), "what is not told yet adds up");
+        assert_eq!(state(&reader), (14, Some(21), Some(Gap::Missed(7))), "unreported losses add up");
         for anew in [stream(30, 31, 0), stream(30, 59, 0), stream(1, 9, 30)] {
             assert_eq!(reader.compare_count(&anew), Err(StreamReplaced), "{anew:?}");
         }
     }
 
     #[test]
-    fn where_nobody_knows_what_was_read_a_loss_is_told_and_counted_from_there() {
+    fn without_a_read_count_a_loss_is_of_unknown_size() {
         let old = StreamExtent { added: None, ..stream(15, 20, 14) };
         for (what, now, expected) in [
             ("nothing is trimmed", stream(1, 20, 0), (10, None, None)),
@@ -427,13 +400,8 @@ mod tests {
             assert_eq!(state(&reader), expected, "{what}");
         }
         let disk = u64::from(run().fingerprint() as u32);
-        let further = StreamResumeState {
-            run: Some(run()),
-            extent: Some(stream(1, 20, 0)),
-            has_last_entry: false,
-            is_replaced: false,
-            has_furthest: false,
-        };
+        let (run, extent) = (Some(run()), Some(stream(1, 20, 0)));
+        let further = StreamResumeState { run, extent, ..StreamResumeState::default() };
         assert_eq!(state(&progress(10, UNKNOWN, disk).resumed_on(further)), (10, None, Some(Gap::Reconnected)));
         let mut reader = progress(10, UNKNOWN, 0);
         for (now, gap) in [(stream(15, 20, 14), Gap::Reconnected), (stream(17, 20, 16), Gap::Missed(2))] {
@@ -443,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_gone_unread_shows_in_the_length() {
+    fn a_short_stream_suggests_a_loss() {
         let reader = progress(10, 10, 0);
         for (length, gone, may_lack) in [
             (10, Some(0), false),
@@ -462,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_server_that_does_not_count_an_end_that_moved_is_a_loss_where_nothing_is_there() {
+    fn without_counts_a_moved_end_of_an_empty_stream_is_a_loss() {
         let none = |last| StreamExtent {
             first: None,
             last: EntryId::new(last, 0),
@@ -470,7 +438,7 @@ mod tests {
             added: None,
             deleted: EntryId::START,
         };
-        for (place, read, last, expected) in [
+        for (position, read, last, expected) in [
             (10, 10, 15, (15, None, Some(Gap::Reconnected))),
             (10, UNKNOWN, 15, (15, None, Some(Gap::Reconnected))),
             (10, 10, 10, (10, Some(10), None)),
@@ -478,14 +446,14 @@ mod tests {
             (0, 0, 15, (15, None, Some(Gap::Reconnected))),
             (0, UNKNOWN, 15, (0, None, None)),
         ] {
-            let mut reader = progress(place, read, 0);
+            let mut reader = progress(position, read, 0);
             assert_eq!(reader.compare_count(&none(last)), Ok(()));
-            assert_eq!(state(&reader), expected, "{read} read up to {place}, and the end is {last}");
+            assert_eq!(state(&reader), expected, "{read} read up to {position}, and the end is {last}");
         }
     }
 
     #[test]
-    fn a_token_lies_before_a_gap_that_is_not_told() {
+    fn a_token_precedes_an_unreported_gap() {
         let tracker = MessageIdTracker::default();
         let mark = run().fingerprint();
         let mut reader = progress(10, 10, mark);
@@ -494,13 +462,7 @@ mod tests {
         assert_eq!(reader.token(&tracker), before);
         assert_eq!(reader.take_gap(), Some(Gap::Missed(4)));
         assert_eq!(reader.token(&tracker), ResumeToken::new(TOKEN, [10, 0, 14, mark], &tracker));
-        let found = StreamResumeState {
-            run: Some(run()),
-            extent: None,
-            has_last_entry: false,
-            is_replaced: false,
-            has_furthest: false,
-        };
+        let found = StreamResumeState { run: Some(run()), ..StreamResumeState::default() };
         let mut lost = reader.resumed_on(found.clone());
         let (again, _) = StreamPosition::from_token(&lost.token(&tracker)).unwrap();
         assert_eq!(again.resumed_on(found).take_gap(), Some(Gap::Reconnected));

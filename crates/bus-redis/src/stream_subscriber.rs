@@ -55,18 +55,18 @@ impl StreamSubscriber {
         };
         let feed = feed.map_err(|e| server.error(&e))?;
         let (topic, progress, pauses) =
-            (topic.to_owned(), feed.progress.clone(), ReconnectBackoff::new(PAUSE, server.clock()));
+            (topic.to_owned(), feed.progress.clone(), ReconnectBackoff::new(PAUSE, server.clock));
         let (state, is_renewed, reconnects) = (RedisConnectionState::Connected(feed), false, 0);
         Ok(Self { server, topic, wait, position: progress, tracker, state, is_renewed, reconnects, pauses })
     }
 
     fn reconnect(&mut self, why: &RedisServerError) {
         let (topic, before, seen) = (self.topic.clone(), self.position.clone(), self.tracker.clone());
-        let looks_rarely = matches!(why, RedisServerError::LivenessUnknown);
+        let polls_rarely = matches!(why, RedisServerError::LivenessUnknown);
         let open =
-            Box::new(move |server: &RedisEndpoint| StreamFeed::resume(server, &topic, &before, &seen, looks_rarely));
+            Box::new(move |server: &RedisEndpoint| StreamFeed::resume(server, &topic, &before, &seen, polls_rarely));
         // An unproven connection is no outage, as long as the server accepts the next one.
-        self.is_renewed = looks_rarely;
+        self.is_renewed = polls_rarely;
         let why = Some(why).filter(|_| !self.is_renewed);
         self.state.reconnect_after(self.pauses.next_backoff(), &self.server, why, open);
     }

@@ -10,7 +10,7 @@ use tickpath_bus_api::{
 use tickpath_clock::Wait;
 
 use crate::connection::RedisConnection;
-use crate::error::RedisServerError;
+use crate::error::{RedisServerError, ServerResult};
 use crate::reconnect::{PAUSE, RedisConnectionState};
 use crate::resp;
 use crate::server::RedisEndpoint;
@@ -27,11 +27,10 @@ pub(crate) struct RedisSubscriber {
 }
 
 impl RedisSubscriber {
-    /// Connects and subscribes.
     pub fn open(server: Arc<RedisEndpoint>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
         let link = subscribe(&server, topic).map_err(|e| server.error(&e))?;
         let (topic, tracker, pauses) =
-            (topic.to_owned(), MessageIdTracker::default(), ReconnectBackoff::new(PAUSE, server.clock()));
+            (topic.to_owned(), MessageIdTracker::default(), ReconnectBackoff::new(PAUSE, server.clock));
         Ok(Self { server, topic, wait, state: RedisConnectionState::Connected(link), tracker, reconnects: 0, pauses })
     }
 
@@ -75,7 +74,7 @@ impl Subscriber for RedisSubscriber {
             }
         };
         let mut handed_over = 0;
-        let silence = self.server.silence();
+        let silence = self.server.silence;
         let drained = drain(link, silence, &mut self.tracker, limit, &mut |event| {
             handed_over += 1;
             handler(event);
@@ -96,7 +95,7 @@ impl Subscriber for RedisSubscriber {
                 reconnect.wait(timeout);
                 Ok(())
             }
-            RedisConnectionState::Connected(link) => sleep(link, timeout, self.server.silence()),
+            RedisConnectionState::Connected(link) => sleep(link, timeout, self.server.silence),
         };
         match slept {
             Err(e) if e.is_transient() => self.reconnect(&e),
@@ -130,8 +129,7 @@ impl Subscriber for RedisSubscriber {
     }
 }
 
-/// Opens a subscribed connection.
-fn subscribe(server: &RedisEndpoint, channel: &str) -> Result<RedisConnection, RedisServerError> {
+fn subscribe(server: &RedisEndpoint, channel: &str) -> ServerResult<RedisConnection> {
     let mut link = RedisConnection::open(server)?;
     link.subscribe(channel)?;
     Ok(link)
@@ -144,7 +142,7 @@ fn drain(
     tracker: &mut MessageIdTracker,
     limit: usize,
     handler: &mut dyn FnMut(SubscriptionEvent<'_>),
-) -> Result<(), RedisServerError> {
+) -> ServerResult {
     for _ in 0..limit {
         let length = loop {
             if let Some(length) = link.length(1)? {
@@ -163,7 +161,7 @@ fn drain(
 }
 
 /// Sleeps until bytes come, unless a complete reply is there already.
-fn sleep(link: &mut RedisConnection, timeout: Duration, silence: Duration) -> Result<(), RedisServerError> {
+fn sleep(link: &mut RedisConnection, timeout: Duration, silence: Duration) -> ServerResult {
     if link.length(1)?.is_some() || timeout.is_zero() || link.receive_within(timeout.min(silence / 2))? {
         return Ok(());
     }

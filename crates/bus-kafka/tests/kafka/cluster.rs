@@ -19,7 +19,7 @@ const KIND: u8 = 16;
 const ROUND: u64 = 200;
 
 #[test]
-fn a_leader_that_falls_takes_nothing_with_it() {
+fn a_killed_leader_loses_nothing() {
     let _turn = acquire_permit(3);
     let mut servers = KafkaServer::start_cluster();
     let hosts = servers.each_ref().map(KafkaServer::address).join(",");

@@ -8,29 +8,29 @@ use crate::kafka_server::{KafkaServer, acquire_permit};
 use crate::{connect, url};
 
 #[test]
-fn kafka_keeps_the_promises_of_topics() {
+fn topics_conform() {
     check(&url(), "topic", CASES, connect);
 }
 
 #[test]
-fn kafka_keeps_the_promises_of_queues() {
+fn queues_conform() {
     check(&url(), "queue", &queue_cases(false), connect);
 }
 
 /// A separate test, because these cases wait until a death is detected.
 #[test]
-fn kafka_keeps_the_promises_of_queues_whoever_is_killed() {
+fn queues_conform_when_processes_are_killed() {
     check(&url(), "queue", &queue_cases(true), connect);
 }
 
 #[test]
-fn who_never_looks_holds_a_bounded_part() {
+fn a_subscriber_that_never_polls_uses_bounded_memory() {
     check_bounded_memory(&url(), connect);
 }
 
 /// The test starts its own server, which advertises the relay's address to its clients.
 #[test]
-fn a_network_that_forgets_a_connection_is_told() {
+fn a_silently_dropped_connection_is_detected() {
     let _turn = acquire_permit(1);
     let (far, near) = (free_port(), free_port());
     let advertised = format!(

@@ -221,8 +221,8 @@ fn java(home: &Path, arguments: &[&str]) -> Command {
 
 /// Returns the last lines of the server's log.
 fn log(home: &Path) -> String {
-    let said = fs::read_to_string(home.join("log")).unwrap_or_default();
-    let lines: Vec<&str> = said.lines().collect();
+    let text = fs::read_to_string(home.join("log")).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(20)..].join("\n")
 }
 

@@ -6,7 +6,7 @@ use crate::connect;
 use crate::kafka_server::{KafkaServer, acquire_permit};
 
 #[test]
-fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
+fn killed_processes_lose_nothing_silently_and_duplicate_nothing() {
     let _turn = acquire_permit(1);
     let mut server = KafkaServer::start("", "");
     let (name, url) = ("Kafka", server.url());

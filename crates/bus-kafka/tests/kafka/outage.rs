@@ -23,17 +23,17 @@ const SESSION_NS: u64 = 4_000_000_000;
 
 /// Runs all cases on one server, because its start takes longer than most of them.
 #[test]
-fn whatever_befalls_a_server_is_said_and_nothing_comes_twice() {
+fn every_server_failure_is_reported_and_nothing_comes_twice() {
     let _turn = acquire_permit(1);
     let mut server = KafkaServer::start("", "");
-    an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(&server);
-    what_a_puller_holds_that_is_dropped_meanwhile_comes_again(&server);
-    who_is_told_of_no_server_finds_it_again(&server);
-    what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(&mut server);
-    an_end_that_is_lost_is_told_and_what_is_old_is_not_new(&mut server);
+    an_unanswered_acknowledgement_is_done_or_redelivered(&server);
+    messages_of_a_puller_dropped_in_an_outage_are_redelivered(&server);
+    a_client_whose_cluster_lists_no_brokers_reconnects(&server);
+    a_message_in_doubt_is_reported_and_arrives_once_after_a_resend(&mut server);
+    a_lost_log_end_is_reported_and_old_messages_do_not_return(&mut server);
 }
 
-fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut KafkaServer) {
+fn a_message_in_doubt_is_reported_and_arrives_once_after_a_resend(server: &mut KafkaServer) {
     let bus = connect(server);
     let mut publisher = publisher(&bus, TOPIC);
     let mut subscriber = subscriber(&bus, TOPIC);
@@ -87,7 +87,7 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut 
 }
 
 /// A stalled server is excluded from the cluster for a moment, and then returns an empty list of servers.
-fn who_is_told_of_no_server_finds_it_again(server: &KafkaServer) {
+fn a_client_whose_cluster_lists_no_brokers_reconnects(server: &KafkaServer) {
     const FORGOTTEN: &str = "forgotten";
     let bus = connect(server);
     let mut publisher = publisher(&bus, FORGOTTEN);
@@ -113,7 +113,7 @@ fn who_is_told_of_no_server_finds_it_again(server: &KafkaServer) {
 }
 
 /// Cuts a topic and a queue in one restart.
-fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServer) {
+fn a_lost_log_end_is_reported_and_old_messages_do_not_return(server: &mut KafkaServer) {
     const CUT: &str = "cut";
     let bus = connect(server);
     publish(&bus, CUT, 0..100);
@@ -141,19 +141,19 @@ fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServ
     let bus = connect(server);
 
     push(&bus, 100..112);
-    let (mut came, mut is_told) = (Vec::new(), false);
+    let (mut received, mut is_reported) = (Vec::new(), false);
     until(|| {
-        let pulled = puller.pull(8, &mut |pulled| came.push(pulled.message.stamp));
+        let pulled = puller.pull(8, &mut |pulled| received.push(pulled.message.stamp));
         match pulled {
             Ok(_) => {}
-            Err(ReceiveError::MessagesLost(sentence)) => is_told |= sentence.contains("cut short"),
+            Err(ReceiveError::MessagesLost(sentence)) => is_reported |= sentence.contains("was truncated"),
             Err(other) => panic!("{other}"),
         }
-        came.len() >= 12
+        received.len() >= 12
     });
-    came.sort();
-    assert_eq!(came, (100..112).collect::<Vec<_>>());
-    assert!(is_told);
+    received.sort();
+    assert_eq!(received, (100..112).collect::<Vec<_>>());
+    assert!(is_reported);
     puller.acknowledge().unwrap();
     until(|| matches!(bus.count_waiting(CUT), Ok(Some(0))));
 
@@ -167,7 +167,7 @@ fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServ
     }
 }
 
-fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &KafkaServer) {
+fn an_unanswered_acknowledgement_is_done_or_redelivered(server: &KafkaServer) {
     const COUNT: u64 = 600;
     let bus = connect(server);
     // A puller that stays gets the answer later; a dropped one does not wait for it.
@@ -178,17 +178,17 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
         (0..COUNT).for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
         let mut puller = open();
         let (acknowledged, is_halted) = (AtomicU64::new(0), AtomicBool::new(false));
-        let (done, told) = std::thread::scope(|scope| {
+        let (done, error) = std::thread::scope(|scope| {
             let pulling = scope.spawn(|| acknowledge_each(&mut *puller, &acknowledged, &is_halted));
             until(|| pulling.is_finished() || acknowledged.load(Ordering::SeqCst) >= 50);
             suspend_process(server.pid());
             is_halted.store(true, Ordering::SeqCst);
             within_seconds("an acknowledgement", || pulling.join().unwrap())
         });
-        let held = told.map(|(stamp, told)| {
-            let sentence = told.to_string();
-            assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{sentence}");
-            let words = ["nobody knows of up to 1 messages", "is not acknowledged: it comes again"];
+        let held = error.map(|(stamp, error)| {
+            let sentence = error.to_string();
+            assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{sentence}");
+            let words = ["up to 1 messages are in doubt", "is not acknowledged: it comes again"];
             assert!(words.iter().any(|words| sentence.contains(words)), "{sentence}");
             stamp
         });
@@ -201,13 +201,13 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
         resume_process(server.pid());
 
         let mut puller = stays.unwrap_or_else(open);
-        let mut came: Vec<u64> = done.iter().copied().chain(held).collect();
+        let mut received: Vec<u64> = done.iter().copied().chain(held).collect();
         until(|| {
             let pulled = puller.pull(64, &mut |pulled| {
                 let stamp = pulled.message.stamp;
                 assert!(!done.contains(&stamp), "{queue}: {stamp} is acknowledged, and comes again");
                 assert!(held != Some(stamp) || pulled.redelivered, "{queue}: {stamp} comes again without a mark");
-                came.push(stamp);
+                received.push(stamp);
             });
             pulled.unwrap_or_else(|e| panic!("{queue}: {e}"));
             match puller.acknowledge() {
@@ -216,14 +216,14 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
             }
             matches!(bus.count_waiting(queue), Ok(Some(0)))
         });
-        came.sort_unstable();
-        came.dedup();
-        assert_eq!(came, (0..COUNT).collect::<Vec<_>>(), "{queue}");
+        received.sort_unstable();
+        received.dedup();
+        assert_eq!(received, (0..COUNT).collect::<Vec<_>>(), "{queue}");
     }
 }
 
 /// The puller has acknowledged nothing, and cannot commit a note.
-fn what_a_puller_holds_that_is_dropped_meanwhile_comes_again(server: &KafkaServer) {
+fn messages_of_a_puller_dropped_in_an_outage_are_redelivered(server: &KafkaServer) {
     let bus = connect(server);
     let config = QueueConfig { silence_ns: 2_000_000_000, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let open = || bus.puller("held", &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
@@ -260,7 +260,7 @@ fn acknowledge_each(
                     done.push(stamp);
                     acknowledged.fetch_add(1, Ordering::SeqCst);
                 }
-                Err(told) => return (done, Some((stamp, told))),
+                Err(error) => return (done, Some((stamp, error))),
             },
         }
     }

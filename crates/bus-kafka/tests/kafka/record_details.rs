@@ -10,7 +10,7 @@ use tickpath_bus_api::conformance::next_foreign;
 use crate::server::{ScratchName, client};
 
 #[test]
-fn keys_headers_and_tombstones_come_beside_the_value() {
+fn keys_headers_and_tombstones_arrive_as_details() {
     let topic = ScratchName::topic("beside");
     let mut subscriber = topic.subscriber(StartPosition::Now);
     let others: BaseProducer = client().create().unwrap();

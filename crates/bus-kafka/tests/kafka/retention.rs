@@ -15,7 +15,7 @@ fn first_event(topic: &ScratchName) -> OwnedEvent {
 }
 
 #[test]
-fn what_is_too_much_goes_and_is_told_as_missed() {
+fn messages_beyond_the_capacity_are_removed_and_reported() {
     const COUNT: u64 = 400;
     let large = ScratchName::topic("size");
     let (bus, topic) = (&large.bus, large.name.as_str());
@@ -44,7 +44,7 @@ fn what_is_too_much_goes_and_is_told_as_missed() {
 }
 
 #[test]
-fn what_is_too_old_goes_and_is_told_as_missed() {
+fn messages_beyond_the_max_age_are_removed_and_reported() {
     let topic = ScratchName::topic("age");
     let config = TopicConfig { max_age_ns: Some(1_000_000_000), ..TopicConfig::new(Policy::Overwrite) };
     let mut publisher = topic.bus.publisher(&topic.name, &config).unwrap_or_else(|e| panic!("{e}"));

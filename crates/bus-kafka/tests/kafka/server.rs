@@ -28,7 +28,7 @@ const KIND: u8 = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn foreign_messages_come_as_what_they_are_and_take_numbers() {
+fn foreign_messages_arrive_as_foreign_events_with_numbers() {
     let topic = ScratchName::topic("foreign");
     let mut subscriber = topic.subscriber(StartPosition::Now);
     let others: BaseProducer = client().create().unwrap();
@@ -46,7 +46,7 @@ fn foreign_messages_come_as_what_they_are_and_take_numbers() {
 }
 
 #[test]
-fn what_the_server_has_forgotten_is_missed() {
+fn messages_deleted_by_the_server_are_missed() {
     let topic = ScratchName::topic("forgotten");
     topic.publish(0..10);
     topic.forget(4);
@@ -62,7 +62,7 @@ fn what_the_server_has_forgotten_is_missed() {
 }
 
 #[test]
-fn a_loss_that_a_bridge_tells_of_is_that_gap_and_no_other() {
+fn a_loss_forwarded_by_a_bridge_is_one_gap() {
     let topic = ScratchName::topic("bridged");
     let mut subscriber = topic.subscriber(StartPosition::Oldest);
     let mut publisher = topic.publisher();
@@ -79,7 +79,7 @@ fn a_loss_that_a_bridge_tells_of_is_that_gap_and_no_other() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_so() {
+fn an_unreadable_message_is_reported() {
     let topic = ScratchName::topic("zstd");
     let new = NewTopic::new(&topic.name, 1, TopicReplication::Fixed(1))
         .set("compression.type", "zstd")
@@ -101,7 +101,7 @@ fn what_cannot_be_read_is_said_so() {
 }
 
 #[test]
-fn what_is_carried_keeps_its_origin_and_takes_no_number() {
+fn a_forwarded_message_keeps_its_id_and_takes_no_number() {
     let topic = ScratchName::topic("carried");
     let mut subscriber = topic.subscriber(StartPosition::Oldest);
     let mut publisher = topic.publisher();
@@ -112,25 +112,25 @@ fn what_is_carried_keeps_its_origin_and_takes_no_number() {
         publisher.publish_with_id(origin(number), stamp, KIND, b"carried").unwrap();
     }
     publisher.publish(3, KIND, b"ours").unwrap();
-    let (mut came, mut ours) = (Vec::new(), Vec::new());
+    let (mut received, mut ours) = (Vec::new(), Vec::new());
     until(|| {
         let polled = subscriber.poll(8, &mut |event| match event {
             SubscriptionEvent::Message(message) if message.payload == b"ours" => ours.extend(message.id),
-            SubscriptionEvent::Message(message) => came.push((message.stamp, message.id, None)),
-            SubscriptionEvent::Gap(gap) => came.push((0, None, Some(gap))),
+            SubscriptionEvent::Message(message) => received.push((message.stamp, message.id, None)),
+            SubscriptionEvent::Gap(gap) => received.push((0, None, Some(gap))),
             other => panic!("{other:?}"),
         });
         polled.expect("the subscriber goes on");
         ours.len() == 2
     });
     let missed = (0, None, Some(Gap::Missed(2)));
-    assert_eq!(came, [(1, Some(origin(40)), None), missed, (2, Some(origin(43)), None)]);
+    assert_eq!(received, [(1, Some(origin(40)), None), missed, (2, Some(origin(43)), None)]);
     assert_eq!((ours[0].sequence, ours[1].sequence), (0, 1));
     assert_eq!(ours[0].publisher, ours[1].publisher);
 }
 
 #[test]
-fn who_goes_on_behind_a_token_gets_what_is_new_and_learns_what_is_gone() {
+fn a_token_resumes_at_new_messages_and_reports_deleted_ones() {
     let topic = ScratchName::topic("resumed");
     topic.publish(0..5);
     let mut first = topic.subscriber(StartPosition::Oldest);
@@ -169,7 +169,7 @@ fn who_goes_on_behind_a_token_gets_what_is_new_and_learns_what_is_gone() {
 }
 
 #[test]
-fn that_connections_were_made_again_is_known_to_a_subscriber_alone() {
+fn only_a_subscriber_counts_reconnects() {
     let (topic, queue) = (ScratchName::topic("again"), ScratchName::queue("again"));
     let publisher = topic.bus.publisher(&topic.name, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"));
     let pusher = queue.bus.pusher(&queue.name, &QueueConfig::new(DeliveryGuarantee::AtLeastOnce));
@@ -198,7 +198,7 @@ fn a_topic_of_several_partitions_is_refused() {
 }
 
 #[test]
-fn a_topic_that_does_not_keep_what_is_to_stay_is_refused_and_an_empty_one_is_changed() {
+fn a_topic_with_other_retention_is_refused_unless_it_is_empty() {
     let overwrite = TopicConfig::new(Policy::Overwrite);
     let refusal = |topic: &ScratchName, config: &TopicConfig| {
         topic.bus.publisher(&topic.name, config).err().expect("refused").to_string()
@@ -236,7 +236,7 @@ fn a_topic_that_does_not_keep_what_is_to_stay_is_refused_and_an_empty_one_is_cha
 }
 
 #[test]
-fn what_else_is_set_on_a_topic_stays_when_a_publisher_changes_it() {
+fn a_publisher_keeps_the_other_settings_of_a_topic() {
     let topic = ScratchName::topic("set");
     let retention_ms = i64::MAX.to_string();
     let settings = [("retention.ms", retention_ms.as_str()), ("retention.bytes", "-1"), ("flush.messages", "7")];
@@ -260,7 +260,7 @@ fn what_else_is_set_on_a_topic_stays_when_a_publisher_changes_it() {
 }
 
 #[test]
-fn names_that_kafka_confuses_or_owns_are_refused() {
+fn names_that_kafka_confuses_or_reserves_are_refused() {
     let (point, line) = (ScratchName::topic("alike.a"), ScratchName::topic("alike_a"));
     point.subscriber(StartPosition::Now);
     let alike = line.bus.subscriber(&line.name, StartPosition::Now, Wait::Yield).err().expect("refused").to_string();
@@ -270,7 +270,7 @@ fn names_that_kafka_confuses_or_owns_are_refused() {
 }
 
 #[test]
-fn exactly_what_a_dropped_puller_held_is_marked() {
+fn messages_held_by_a_dropped_puller_are_marked_exactly() {
     let queue = ScratchName::queue("marked");
     queue.push(0..30);
     let mut first = queue.puller();
@@ -288,7 +288,7 @@ fn exactly_what_a_dropped_puller_held_is_marked() {
 }
 
 #[test]
-fn what_went_to_another_puller_is_not_acknowledged_and_said_so_once() {
+fn messages_moved_to_another_puller_are_reported_once() {
     let queue = ScratchName::queue("moved");
     queue.push(0..60);
     let mut first = queue.puller();
@@ -302,8 +302,8 @@ fn what_went_to_another_puller_is_not_acknowledged_and_said_so_once() {
         some.expect("the second puller goes on");
         moved.len() == 30
     });
-    let told = first.acknowledge().expect_err("half of it is another one's");
-    assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("30 messages")), "{told}");
+    let error = first.acknowledge().expect_err("half of it is another one's");
+    assert!(matches!(&error, ReceiveError::NotAcknowledged(sentence) if sentence.contains("30 messages")), "{error}");
     first.acknowledge().expect("it is told once");
     assert!(moved.iter().all(|moved| moved.1 && held.contains(&(moved.0, false))), "{moved:?}");
     // Only the messages that the first puller still held are acknowledged.
@@ -313,31 +313,32 @@ fn what_went_to_another_puller_is_not_acknowledged_and_said_so_once() {
 }
 
 #[test]
-fn what_others_push_is_adopted_where_that_is_asked_for() {
+fn foreign_messages_are_pulled_under_a_configured_kind() {
     let queue = ScratchName::queue("adopted");
     queue.push(0..1);
     let others: BaseProducer = client().create().unwrap();
-    let there = format!(".{}-queue", queue.name);
-    others.send(BaseRecord::<(), [u8]>::to(&there).partition(1).payload(b"hello")).map_err(|(e, _)| e).unwrap();
+    let server_name = format!(".{}-queue", queue.name);
+    others.send(BaseRecord::<(), [u8]>::to(&server_name).partition(1).payload(b"hello")).map_err(|(e, _)| e).unwrap();
     others.flush(PATIENCE).unwrap();
     // Skipped messages stay in the queue, because nothing is acknowledged.
     assert_eq!(pull_stamps(&mut *queue.puller(), 1), [(0, false)]);
     let config = QueueConfig { foreign: Some(77), ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let mut puller = queue.bus.puller(&queue.name, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     until(|| {
-        let pulled = puller.pull(8, &mut |pulled| came.push((pulled.message.kind, pulled.message.payload.to_vec())));
+        let pulled =
+            puller.pull(8, &mut |pulled| received.push((pulled.message.kind, pulled.message.payload.to_vec())));
         pulled.expect("the puller goes on");
-        came.len() == 2
+        received.len() == 2
     });
-    came.sort();
-    assert_eq!(came, [(KIND, b"ours".to_vec()), (77, b"hello".to_vec())]);
+    received.sort();
+    assert_eq!(received, [(KIND, b"ours".to_vec()), (77, b"hello".to_vec())]);
     puller.acknowledge().unwrap();
     assert_eq!(queue.bus.count_waiting(&queue.name).unwrap(), Some(0));
 }
 
 #[test]
-fn what_is_acknowledged_is_freed() {
+fn acknowledged_messages_are_deleted_from_disk() {
     let queue = ScratchName::queue("freed");
     queue.push(0..60);
     let mut puller = queue.puller();
@@ -349,7 +350,7 @@ fn what_is_acknowledged_is_freed() {
 }
 
 #[test]
-fn a_puller_that_is_left_takes_nothing_of_a_queue_that_was_made_anew() {
+fn a_leftover_puller_takes_nothing_of_a_recreated_queue() {
     let queue = ScratchName::queue("anew");
     queue.push(0..60);
     let mut puller = queue.puller();
@@ -359,40 +360,40 @@ fn a_puller_that_is_left_takes_nothing_of_a_queue_that_was_made_anew() {
     queue.push(100..220);
     drop(puller);
     assert_eq!((queue.freed(), queue.bus.count_waiting(&queue.name).unwrap()), (0, Some(120)));
-    let mut came = pull_stamps(&mut *queue.puller(), 120);
-    came.sort_unstable();
-    assert_eq!(came, (100..220).map(|stamp| (stamp, false)).collect::<Vec<_>>());
+    let mut received = pull_stamps(&mut *queue.puller(), 120);
+    received.sort_unstable();
+    assert_eq!(received, (100..220).map(|stamp| (stamp, false)).collect::<Vec<_>>());
 }
 
 #[test]
-fn what_is_acknowledged_of_a_queue_that_was_removed_is_nothing_of_the_new_one() {
+fn acknowledging_a_removed_queue_leaves_its_successor_alone() {
     let queue = ScratchName::queue("late");
     queue.push(0..60);
     let mut puller = queue.puller();
     pull_stamps(&mut *puller, 60);
     queue.bus.remove_queue(&queue.name).unwrap_or_else(|e| panic!("{e}"));
     queue.push(100..220);
-    let told = puller.acknowledge().expect_err("the queue is another one");
-    assert!(matches!(&told, ReceiveError::MessagesLost(sentence) if sentence.contains("was removed")), "{told}");
+    let error = puller.acknowledge().expect_err("the queue is another one");
+    assert!(matches!(&error, ReceiveError::MessagesLost(sentence) if sentence.contains("was removed")), "{error}");
     assert_eq!(queue.bus.count_waiting(&queue.name).unwrap(), Some(120));
     // The puller resumes with the new topic.
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     until(|| {
         puller.wait(1_000_000);
-        match puller.pull(64, &mut |pulled| came.push(pulled.message.stamp)) {
+        match puller.pull(64, &mut |pulled| received.push(pulled.message.stamp)) {
             Ok(_) | Err(ReceiveError::MessagesLost(_)) => {}
             Err(other) => panic!("{other}"),
         }
-        came.len() >= 120
+        received.len() >= 120
     });
-    came.sort_unstable();
-    assert_eq!(came, (100..220).collect::<Vec<_>>());
+    received.sort_unstable();
+    assert_eq!(received, (100..220).collect::<Vec<_>>());
     puller.acknowledge().unwrap();
     assert_eq!(queue.bus.count_waiting(&queue.name).unwrap(), Some(0));
 }
 
 #[test]
-fn a_silence_that_the_server_does_not_allow_is_said_so() {
+fn a_silence_limit_that_the_server_forbids_is_reported() {
     let queue = ScratchName::queue("silence");
     let config = QueueConfig { silence_ns: 100_000_000, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
     let mut puller = queue.bus.puller(&queue.name, &config, Wait::Yield).unwrap_or_else(|e| panic!("{e}"));
@@ -409,14 +410,14 @@ fn a_silence_that_the_server_does_not_allow_is_said_so() {
 }
 
 #[test]
-fn nobody_there_is_said_so() {
+fn a_refused_connection_is_reported() {
     check(&format!("kafka://127.0.0.1:{}", free_port()), &["refused the connection", "start Kafka"]);
     // A label of 64 characters is invalid, so no resolver asks the network.
     check(&format!("kafka://{}.invalid:9092", "x".repeat(64)), &["cannot be resolved", "check the host"]);
 }
 
 #[test]
-fn somebody_else_there_is_said_so() {
+fn another_kind_of_server_is_reported() {
     type Answer = fn(TcpStream);
     let cases: [(Answer, &[&str]); 4] = [
         (|stream| answer(stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"), &["not as Kafka does", "check the port"]),
@@ -544,8 +545,8 @@ impl ScratchName {
     /// Returns the number of a queue's messages that were deleted from the server.
     fn freed(&self) -> i64 {
         let lookup: BaseConsumer = client().create().unwrap();
-        let there = format!(".{}-queue", self.name);
-        let oldest = |partition| lookup.fetch_watermarks(&there, partition, PATIENCE).unwrap().0;
+        let server_name = format!(".{}-queue", self.name);
+        let oldest = |partition| lookup.fetch_watermarks(&server_name, partition, PATIENCE).unwrap().0;
         (0..QUEUE_PARTITIONS).map(oldest).sum()
     }
 
@@ -578,8 +579,8 @@ fn settled<F: Future>(request: F) -> F::Output {
     let mut context = Context::from_waker(Waker::noop());
     let mut output = None;
     until(|| match request.as_mut().poll(&mut context) {
-        Poll::Ready(came) => {
-            output = Some(came);
+        Poll::Ready(received) => {
+            output = Some(received);
             true
         }
         Poll::Pending => false,

@@ -39,18 +39,18 @@ struct SecuredKafka {
 
 /// Runs all cases on one server, because its start takes seconds.
 #[test]
-fn encryption_and_logins_are_had_or_refused_in_words() {
+fn encryption_and_logins_work_or_fail_with_a_clear_error() {
     let _turn = acquire_permit(1);
     let folder = tempfile::tempdir().unwrap();
     let authority = TestAuthority::new(folder.path(), "authority");
     let stranger = TestAuthority::new(folder.path(), "stranger");
     let (ports, server) = start(folder.path(), &authority);
     let mut secured = SecuredKafka { server, ports, authority, untrusted_authority: stranger, folder };
-    what_is_asked_for_is_had_or_there_is_no_connection(&secured);
-    a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_again(&mut secured);
+    each_requested_security_is_used_or_the_connect_fails(&secured);
+    a_subscriber_reports_a_wrong_certificate_until_it_is_replaced(&mut secured);
 }
 
-fn what_is_asked_for_is_had_or_there_is_no_connection(secured: &SecuredKafka) {
+fn each_requested_security_is_used_or_the_connect_fails(secured: &SecuredKafka) {
     let SecuredKafka { server, ports, authority, untrusted_authority: stranger, folder } = secured;
     let Ports { encrypted, mutual, other, expired, login, open } = ports;
     let ours = authority.certify("client", &["client"]);
@@ -92,7 +92,7 @@ fn what_is_asked_for_is_had_or_there_is_no_connection(secured: &SecuredKafka) {
     }
 }
 
-fn a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_again(secured: &mut SecuredKafka) {
+fn a_subscriber_reports_a_wrong_certificate_until_it_is_replaced(secured: &mut SecuredKafka) {
     let SecuredKafka { server, ports, authority, untrusted_authority: stranger, folder } = secured;
     let url = format!("kafka://127.0.0.1:{}?tls&ca={}", ports.encrypted, authority.certificate_file().display());
     let connect = || KafkaBus::connect(&url).unwrap_or_else(|e| panic!("{e}"));
@@ -121,14 +121,14 @@ fn a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_agai
     server.restart();
     let opened = connect().publisher(topic, &TopicConfig::new(Policy::Keep));
     opened.unwrap_or_else(|e| panic!("{e}")).publish(7, 16, b"ours").unwrap();
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     until(|| {
         subscriber.wait(1_000_000);
         // Errors meanwhile repeat the same reason.
-        let _ = subscriber.poll(8, &mut |event| came.push(format!("{event:?}")));
-        !came.is_empty()
+        let _ = subscriber.poll(8, &mut |event| received.push(format!("{event:?}")));
+        !received.is_empty()
     });
-    assert!(came[0].contains("stamp: 7"), "{came:?}");
+    assert!(received[0].contains("stamp: 7"), "{received:?}");
 }
 
 /// Publishes over one connection to this URL, and receives over another one.

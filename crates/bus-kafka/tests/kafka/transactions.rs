@@ -9,7 +9,7 @@ use crate::{connect, url};
 
 /// Uses Kafka's own client. Transaction markers and aborted records take offsets, but are no loss.
 #[test]
-fn transactions_of_others_leave_no_gaps() {
+fn foreign_transactions_leave_no_gaps() {
     const COUNT: u64 = 100;
     const ABORTED: u64 = 37;
     let topic = format!("tickpath.test-{}.transactions", std::process::id());
@@ -21,12 +21,16 @@ fn transactions_of_others_leave_no_gaps() {
     publisher.publish(0, 16, b"ours").unwrap();
     send_in_transactions(url().strip_prefix("kafka://").expect("it is a Kafka URL"), &topic, COUNT, ABORTED);
     publisher.publish(1, 16, b"ours").unwrap();
-    let ours = |event: &OwnedEvent, stamp| matches!(event, OwnedEvent::Message { stamp: came, .. } if *came == stamp);
+    let ours =
+        |event: &OwnedEvent, stamp| matches!(event, OwnedEvent::Message { stamp: received, .. } if *received == stamp);
     assert!(ours(&next_event(&mut *subscriber), 0));
     for number in (0..COUNT).filter(|&number| number != ABORTED) {
-        let came = next_event(&mut *subscriber);
+        let received = next_event(&mut *subscriber);
         let text = number.to_string();
-        assert!(matches!(&came, OwnedEvent::Foreign { bytes, .. } if bytes == text.as_bytes()), "{number}: {came:?}");
+        assert!(
+            matches!(&received, OwnedEvent::Foreign { bytes, .. } if bytes == text.as_bytes()),
+            "{number}: {received:?}"
+        );
     }
     let token = subscriber.resume_token().expect("Kafka keeps messages");
     assert!(ours(&next_event(&mut *subscriber), 1));

@@ -16,7 +16,7 @@ use crate::nats_server::NatsServer;
 use crate::server::answer_of_jetstream;
 
 #[test]
-fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_sends() {
+fn receivers_wait_for_a_leader_and_senders_get_an_error() {
     let [first, mut second] = NatsServer::start_cluster();
     let url = format!("{}?jetstream", first.url());
     let bus = until(|| NatsBus::connect(&url));
@@ -24,11 +24,11 @@ fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_send
     let mut subscriber = until(|| bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block));
     second.kill();
     // The server takes some seconds to detect the loss.
-    let told = until(|| match bus.count_waiting(QUEUE) {
+    let error = until(|| match bus.count_waiting(QUEUE) {
         Err(e) if e.to_string().contains("has no leader") => Ok(e.to_string()),
         other => Err(format!("{other:?}")),
     });
-    assert!(told.contains("try again in a moment, or start its other servers"), "{told}");
+    assert!(error.contains("try again in a moment, or start its other servers"), "{error}");
     let publisher = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).err().expect("nobody keeps it");
     assert!(publisher.to_string().contains("has no leader"), "{publisher}");
     assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} without a leader")).unwrap(), 0);
@@ -41,7 +41,7 @@ fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_send
 }
 
 #[test]
-fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
+fn published_messages_survive_a_leader_change_and_arrive_once() {
     const FALLS: usize = 3;
     const BETWEEN_FALLS: u64 = 500;
     let mut servers: [NatsServer; 3] = NatsServer::start_cluster();
@@ -52,7 +52,7 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
     let mut publisher = until(|| bus.publisher(TOPIC, &large));
     let mut subscriber = until(|| bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block));
     let (published, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let mut came = ReceivedStamps::default();
+    let mut received = ReceivedStamps::default();
     std::thread::scope(|scope| {
         let over = StopFlagGuard(&is_over);
         scope.spawn(|| {
@@ -63,7 +63,7 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
         });
         let mut read_until = |what: &str, is_so: &mut dyn FnMut() -> bool| {
             let is_so = (0..600_000).any(|_| {
-                came.read(&mut *subscriber);
+                received.read(&mut *subscriber);
                 subscriber.wait(1_000_000);
                 is_so()
             });
@@ -85,13 +85,13 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
     // A few more polls, to catch duplicates.
     let mut looks = 0..20;
     for _ in 0..600_000 {
-        came.read(&mut *subscriber);
+        received.read(&mut *subscriber);
         subscriber.wait(1_000_000);
-        if came.stamps.len() as u64 + came.missed >= count && looks.next().is_none() {
+        if received.stamps.len() as u64 + received.missed >= count && looks.next().is_none() {
             break;
         }
     }
-    let ReceivedStamps { stamps, missed } = came;
+    let ReceivedStamps { stamps, missed } = received;
     assert!(stamps.is_sorted_by(|one, next| one < next), "each once, in order");
     // Version 2.9 may lose messages that a majority has acknowledged: these are reported, and so are those never
     // stored.

@@ -7,25 +7,25 @@ use tickpath_bus_api::conformance::{
 use crate::connect;
 
 #[test]
-fn core_nats_keeps_the_promises() {
+fn core_nats_conforms() {
     check(&url(""), "core", CASES, connect);
     check(&url(""), "core-queue", QUEUE_CASES, connect);
 }
 
 #[test]
-fn jetstream_keeps_the_promises() {
+fn jetstream_conforms() {
     check(&url("?jetstream"), "stream", CASES, connect);
     check(&url("?jetstream"), "stream-queue", QUEUE_CASES, connect);
 }
 
 #[test]
-fn who_never_looks_holds_a_bounded_part() {
+fn a_subscriber_that_never_polls_uses_bounded_memory() {
     check_bounded_memory(&url(""), connect);
     check_bounded_memory(&url("?jetstream"), connect);
 }
 
 #[test]
-fn a_network_that_forgets_a_connection_is_told() {
+fn a_silently_dropped_connection_is_detected() {
     let direct = url("");
     let relay = NetworkProxy::to(direct.strip_prefix("nats://").expect("it is a NATS URL"));
     let relayed = format!("nats://{}?silence=3", relay.address());

@@ -1,8 +1,10 @@
 //! Durability across a killed server: exactly the durable topics and queues survive, and every loss is reported.
 
+use tempfile::TempDir;
 use tickpath_bus_api::conformance::{OwnedEvent, check_no_event, next_event, pull_stamps, wait_until};
 use tickpath_bus_api::{
-    Connection, DeliveryGuarantee, Gap, Policy, QueueConfig, ReceiveError, StartPosition, TopicConfig,
+    Connection, DeliveryGuarantee, Gap, Policy, Publisher, QueueConfig, ReceiveError, StartPosition, Subscriber,
+    TopicConfig,
 };
 use tickpath_clock::Wait;
 
@@ -10,7 +12,7 @@ use crate::helpers::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, pulle
 use crate::nats_server::NatsServer;
 
 #[test]
-fn what_is_durable_survives_its_server() {
+fn durable_messages_survive_a_server_restart() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -28,20 +30,12 @@ fn what_is_durable_survives_its_server() {
 }
 
 #[test]
-fn a_topic_that_comes_back_as_it_was_some_time_ago_says_so_and_goes_on_there() {
+fn a_topic_restored_from_older_data_reports_a_gap_and_resumes() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut subscriber = subscriber(&bus, Wait::Block);
     let mut publisher = publisher(&bus);
-    publisher.publish(1, KIND, b"one").unwrap();
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
-    server.kill();
-    let copy = server.back_up();
-    server.restart();
-    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
-    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, 2, payload));
-    }
+    let copy = publish_around_a_backup(&mut server, &mut *publisher, &mut *subscriber);
     let token = subscriber.resume_token().expect("it is there");
     server.kill();
     server.restore(&copy);
@@ -58,20 +52,12 @@ fn a_topic_that_comes_back_as_it_was_some_time_ago_says_so_and_goes_on_there() {
 }
 
 #[test]
-fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late() {
+fn a_late_subscriber_sees_new_messages_of_a_restored_topic() {
     let mut server = NatsServer::start(&[]);
     let relay = server.relayed();
     let mut subscriber = subscriber(&bus(&format!("{}?jetstream&durable", relay_url(&relay))), Wait::Block);
     let mut publisher = publisher(&bus(&format!("{}?jetstream&durable", server.url())));
-    publisher.publish(1, KIND, b"one").unwrap();
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
-    server.kill();
-    let copy = server.back_up();
-    server.restart();
-    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
-    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, 2, payload));
-    }
+    let copy = publish_around_a_backup(&mut server, &mut *publisher, &mut *subscriber);
     relay.cut_off();
     server.kill();
     server.restore(&copy);
@@ -83,20 +69,12 @@ fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late(
 }
 
 #[test]
-fn who_goes_on_by_a_token_in_a_topic_that_came_back_as_it_was_gets_what_is_new_there() {
+fn a_token_resumes_at_the_new_messages_of_a_restored_topic() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut first = subscriber(&bus, Wait::Block);
     let mut publisher = publisher(&bus);
-    publisher.publish(1, KIND, b"one").unwrap();
-    assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 1, b"one"));
-    server.kill();
-    let copy = server.back_up();
-    server.restart();
-    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
-    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
-        assert_eq!(next_event(&mut *first), OwnedEvent::at(sequence, 2, payload));
-    }
+    let copy = publish_around_a_backup(&mut server, &mut *publisher, &mut *first);
     let token = first.resume_token().expect("it is there");
     drop(first);
     server.kill();
@@ -115,7 +93,7 @@ fn who_goes_on_by_a_token_in_a_topic_that_came_back_as_it_was_gets_what_is_new_t
 }
 
 #[test]
-fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
+fn a_queue_restored_from_older_data_is_reported_once() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -139,7 +117,7 @@ fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
 }
 
 #[test]
-fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor_given_back() {
+fn messages_of_a_restored_queue_are_not_acknowledged_or_returned() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -171,7 +149,7 @@ fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor
 }
 
 #[test]
-fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
+fn a_replaced_message_is_not_acknowledged() {
     let mut server = NatsServer::start(&[]);
     let relay = server.relayed();
     let mut pusher = pusher(&bus(&format!("{}?jetstream&durable", server.url())), DeliveryGuarantee::AtLeastOnce);
@@ -198,7 +176,7 @@ fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
 }
 
 #[test]
-fn at_most_once_nothing_is_handed_over_that_the_server_has_again() {
+fn at_most_once_hands_over_no_message_that_the_server_restored() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtMostOnce);
@@ -214,21 +192,21 @@ fn at_most_once_nothing_is_handed_over_that_the_server_has_again() {
     server.restore(&copy);
     server.restart();
     wait_until(|| puller.reconnects() == Some(1));
-    let (mut came, mut losses) = (Vec::new(), 0);
+    let (mut received, mut losses) = (Vec::new(), 0);
     wait_until(|| {
-        match puller.pull(8, &mut |pulled| came.push(pulled.message.stamp)) {
+        match puller.pull(8, &mut |pulled| received.push(pulled.message.stamp)) {
             Err(ReceiveError::MessagesLost(_)) => losses += 1,
             pulled => _ = pulled.unwrap(),
         }
         puller.wait(1_000_000);
-        !came.is_empty()
+        !received.is_empty()
     });
     assert!(losses > 0, "it is told before the message is handed over that comes again");
-    assert_eq!(came, [1]);
+    assert_eq!(received, [1]);
 }
 
 #[test]
-fn a_queue_in_memory_that_its_server_lost_is_told_once() {
+fn a_memory_queue_lost_by_its_server_is_reported_once() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -240,7 +218,7 @@ fn a_queue_in_memory_that_its_server_lost_is_told_once() {
     let error = pull_error(&mut *puller);
     assert!(matches!(error, ReceiveError::MessagesLost(_)) && error.is_transient(), "{error}");
     let sentence = error.to_string();
-    assert!(sentence.contains(QUEUE) && sentence.contains("what was in it is gone; it is made anew"), "{sentence}");
+    assert!(sentence.contains(QUEUE) && sentence.contains("its messages are gone; it is recreated"), "{sentence}");
     pusher.push(2, KIND, b"anew").unwrap();
     // The delivered message is lost: another one has its sequence number now.
     puller.acknowledge().unwrap();
@@ -249,7 +227,7 @@ fn a_queue_in_memory_that_its_server_lost_is_told_once() {
 }
 
 #[test]
-fn what_is_there_and_kept_otherwise_is_refused() {
+fn a_topic_or_queue_with_other_storage_is_refused() {
     let server = NatsServer::start(&[]);
     let memory = bus(&format!("{}?jetstream", server.url()));
     let durable = bus(&format!("{}?jetstream&durable", server.url()));
@@ -275,4 +253,22 @@ fn what_is_there_and_kept_otherwise_is_refused() {
     // A single server cannot replicate.
     let error = copied.publisher(TOPIC, &topic).err().expect("there is one server").to_string();
     assert!(error.contains("replicas"), "{error}");
+}
+
+/// Publishes one message before the server's data is copied and two after it, and receives all three.
+fn publish_around_a_backup(
+    server: &mut NatsServer,
+    publisher: &mut dyn Publisher,
+    subscriber: &mut dyn Subscriber,
+) -> TempDir {
+    publisher.publish(1, KIND, b"one").unwrap();
+    assert_eq!(next_event(subscriber), OwnedEvent::at(0, 1, b"one"));
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
+    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
+        assert_eq!(next_event(subscriber), OwnedEvent::at(sequence, 2, payload));
+    }
+    copy
 }

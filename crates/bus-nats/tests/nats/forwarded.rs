@@ -8,7 +8,7 @@ use crate::helpers::{KIND, bus, publisher, subscriber};
 use crate::nats_server::NatsServer;
 
 #[test]
-fn what_is_carried_twice_comes_once_and_what_is_missing_is_told() {
+fn forwarded_duplicates_arrive_once_and_gaps_are_reported() {
     let server = NatsServer::start(&[]);
     for query in ["", "?jetstream"] {
         let bus = bus(&format!("{}{query}", server.url()));
@@ -28,9 +28,9 @@ fn what_is_carried_twice_comes_once_and_what_is_missing_is_told() {
         // Late: it was already reported as missed.
         one.publish_with_id(origin(2), 3, KIND, b"two").unwrap();
         one.publish(4, KIND, b"his own").unwrap();
-        let came: Vec<String> = (0..3).map(|_| payload(next_event(&mut *subscriber))).collect();
+        let received: Vec<String> = (0..3).map(|_| payload(next_event(&mut *subscriber))).collect();
         let gap = format!("{:?}", OwnedEvent::Gap(Gap::Missed(2)));
-        assert_eq!(came, [gap.as_str(), "three", "his own"], "{query}");
+        assert_eq!(received, [gap.as_str(), "three", "his own"], "{query}");
         check_no_event(&mut *subscriber);
     }
 }

@@ -12,7 +12,7 @@ use crate::nats_server::NatsServer;
 use crate::server::publish_foreign;
 
 #[test]
-fn nothing_is_missed_while_the_line_is_cut() {
+fn a_cut_connection_misses_nothing() {
     let server = NatsServer::start(&[]);
     let relay = server.relayed();
     let mut publisher = publisher(&jetstream(&server.url()));
@@ -29,7 +29,7 @@ fn nothing_is_missed_while_the_line_is_cut() {
 }
 
 #[test]
-fn what_is_overwritten_while_the_line_is_cut_is_counted() {
+fn messages_overwritten_during_a_cut_are_counted() {
     const COUNT: u64 = 100;
     let server = NatsServer::start(&[]);
     let relay = server.relayed();
@@ -51,7 +51,7 @@ fn what_is_overwritten_while_the_line_is_cut_is_counted() {
 }
 
 #[test]
-fn a_topic_that_its_server_lost_begins_anew_and_says_so() {
+fn a_topic_lost_by_its_server_reports_a_gap_and_starts_over() {
     let mut server = NatsServer::start(&[]);
     let bus = jetstream(&server.url());
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -67,7 +67,7 @@ fn a_topic_that_its_server_lost_begins_anew_and_says_so() {
 }
 
 #[test]
-fn a_topic_that_was_removed_is_made_anew_by_its_publisher() {
+fn a_publisher_recreates_a_removed_topic() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server.url());
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -94,7 +94,7 @@ fn a_topic_has_one_policy() {
 }
 
 #[test]
-fn foreign_messages_have_a_place_and_no_queue_takes_them() {
+fn foreign_messages_have_a_sequence_number_and_queues_skip_them() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server.url());
     let mut publisher = publisher(&bus);
@@ -115,7 +115,7 @@ fn foreign_messages_have_a_place_and_no_queue_takes_them() {
 }
 
 #[test]
-fn a_puller_acknowledges_after_a_cut_what_it_got_before() {
+fn a_puller_acknowledges_earlier_messages_after_a_cut() {
     let server = NatsServer::start(&[]);
     let relay = server.relayed();
     let (near, far) = (jetstream(&relay_url(&relay)), jetstream(&server.url()));
@@ -138,7 +138,7 @@ fn a_puller_acknowledges_after_a_cut_what_it_got_before() {
 }
 
 #[test]
-fn pushed_messages_stay_until_they_are_taken() {
+fn pushed_messages_stay_until_they_are_acknowledged() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server.url());
     assert_eq!(bus.count_waiting(QUEUE).unwrap(), Some(0));
@@ -150,7 +150,7 @@ fn pushed_messages_stay_until_they_are_taken() {
 }
 
 #[test]
-fn a_server_without_jetstream_is_said_so() {
+fn a_server_without_jetstream_is_reported() {
     let server = NatsServer::start_plain();
     let error = NatsBus::connect(&format!("{}?jetstream", server.url())).expect_err("it keeps nothing");
     let remedy = "has no JetStream; start nats-server with -js, or leave ?jetstream away";
@@ -158,7 +158,7 @@ fn a_server_without_jetstream_is_said_so() {
 }
 
 #[test]
-fn a_server_that_has_no_jetstream_or_has_lost_it_is_passed_over() {
+fn a_server_without_jetstream_is_skipped() {
     let (first, second, plain) = (NatsServer::start(&[]), NatsServer::start(&[]), NatsServer::start_plain());
     let relay = first.relayed();
     let others = [&plain, &second].map(|server| format!("127.0.0.1:{}", server.port())).join(",");

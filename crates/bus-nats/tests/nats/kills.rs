@@ -6,7 +6,7 @@ use crate::connect;
 use crate::nats_server::NatsServer;
 
 #[test]
-fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
+fn killed_processes_lose_nothing_silently_and_duplicate_nothing() {
     for (name, way, keeps) in [
         ("NATS core", "", false),
         ("JetStream in memory", "?jetstream", false),

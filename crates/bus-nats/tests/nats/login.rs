@@ -11,7 +11,7 @@ use crate::helpers::{check_accepted, refused};
 use crate::nats_server::NatsServer;
 
 #[test]
-fn the_seed_of_a_key_decides() {
+fn a_login_by_nkey_needs_the_right_seed() {
     let dir = tempfile::tempdir().unwrap();
     let [ann, stranger] = [KeyPair::new_user(), KeyPair::new_user()];
     let server = NatsServer::start_by(&format!("authorization {{ users: [ {{ nkey: {} }} ] }}", ann.public_key()));
@@ -30,7 +30,7 @@ fn the_seed_of_a_key_decides() {
 }
 
 #[test]
-fn a_signed_token_decides() {
+fn a_login_by_credentials_needs_the_right_file() {
     let dir = tempfile::tempdir().unwrap();
     let (operator, account, system) = (KeyPair::new_operator(), KeyPair::new_account(), KeyPair::new_account());
     let no_limits = "\"subs\":-1,\"data\":-1,\"payload\":-1";
@@ -74,7 +74,7 @@ fn sign(issuer: &KeyPair, subject: &KeyPair, nats: &str) -> String {
          \"nats\":{{{nats}}}}}"
     );
     let header = URL_SAFE_NO_PAD.encode("{\"typ\":\"JWT\",\"alg\":\"ed25519-nkey\"}");
-    let told = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims));
-    let signature = URL_SAFE_NO_PAD.encode(issuer.sign(told.as_bytes()).unwrap());
-    format!("{told}.{signature}")
+    let signed_part = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims));
+    let signature = URL_SAFE_NO_PAD.encode(issuer.sign(signed_part.as_bytes()).unwrap());
+    format!("{signed_part}.{signature}")
 }

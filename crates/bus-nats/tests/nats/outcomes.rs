@@ -17,7 +17,7 @@ use crate::nats_server::NatsServer;
 use crate::server::{ask_jetstream, publish_foreign};
 
 #[test]
-fn jetstream_keeps_once_what_was_unknown_and_sent_again() {
+fn jetstream_keeps_a_resent_message_once() {
     let server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream", server.url()));
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -37,7 +37,7 @@ fn jetstream_keeps_once_what_was_unknown_and_sent_again() {
 }
 
 #[test]
-fn a_queue_has_once_what_was_unknown_and_sent_again_over_another_connection() {
+fn a_queue_keeps_a_message_resent_over_another_connection_once() {
     let server = NatsServer::start(&[]);
     let relay = server.relayed();
     let far = bus(&format!("{}?jetstream", server.url()));
@@ -55,7 +55,7 @@ fn a_queue_has_once_what_was_unknown_and_sent_again_over_another_connection() {
 }
 
 #[test]
-fn what_a_queue_does_not_know_again_any_more_is_not_sent_again() {
+fn a_message_past_the_duplicate_window_is_not_resent() {
     let (server, locked) = (NatsServer::start(&[]), NatsServer::start(&["--user", "ann", "--pass", "secret"]));
     let relay = server.relayed();
     let far = bus(&format!("{}?jetstream", server.url()));
@@ -86,7 +86,7 @@ fn what_a_queue_does_not_know_again_any_more_is_not_sent_again() {
 }
 
 #[test]
-fn a_core_subscriber_sees_once_what_was_unknown_and_sent_again() {
+fn a_core_subscriber_sees_a_resent_message_once() {
     let server = NatsServer::start(&[]);
     let bus = bus(&server.url());
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -107,7 +107,7 @@ fn a_core_subscriber_sees_once_what_was_unknown_and_sent_again() {
 }
 
 #[test]
-fn a_batch_of_which_one_is_refused_says_what_became_of_each() {
+fn a_partly_refused_batch_reports_the_fate_of_each_message() {
     let server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream", server.url()));
     make_stream(&server, "\"max_msg_size\":500");
@@ -126,7 +126,7 @@ fn a_batch_of_which_one_is_refused_says_what_became_of_each() {
 }
 
 #[test]
-fn what_arrived_is_unknown_though_the_second_attempt_ends_for_good() {
+fn an_arrived_message_is_in_doubt_after_a_failed_second_attempt() {
     let (server, locked) = (NatsServer::start(&[]), NatsServer::start(&["--user", "ann", "--pass", "secret"]));
     let relay = server.relayed();
     let mut witness = subscriber(&bus(&format!("{}?jetstream", server.url())), Wait::Block);
@@ -140,7 +140,7 @@ fn what_arrived_is_unknown_though_the_second_attempt_ends_for_good() {
 }
 
 #[test]
-fn what_arrived_is_unknown_though_the_second_attempt_is_refused() {
+fn an_arrived_message_is_in_doubt_after_a_refused_second_attempt() {
     let (server, full) = (NatsServer::start(&[]), NatsServer::start(&[]));
     make_stream(&full, "\"max_msgs\":1,\"discard\":\"new\"");
     publish_foreign(full.port(), TOPIC, &["it is full"]);
@@ -155,7 +155,7 @@ fn what_arrived_is_unknown_though_the_second_attempt_is_refused() {
 }
 
 #[test]
-fn what_has_no_room_may_pass_and_is_not_published() {
+fn a_message_without_room_is_not_published_and_may_be_retried() {
     let server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream", server.url()));
     make_stream(&server, "\"max_msgs\":2,\"discard\":\"new\"");
@@ -169,7 +169,7 @@ fn what_has_no_room_may_pass_and_is_not_published() {
 }
 
 #[test]
-fn a_message_that_was_refused_leaves_no_hole_behind_it() {
+fn a_refused_message_leaves_no_gap() {
     let server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream", server.url()));
     make_stream(&server, "\"max_msg_size\":500");
@@ -183,7 +183,7 @@ fn a_message_that_was_refused_leaves_no_hole_behind_it() {
 }
 
 #[test]
-fn what_the_user_has_no_right_to_does_not_pass() {
+fn a_missing_permission_is_a_permanent_error() {
     let permissions = format!("permissions: {{ publish: {{ deny: [\"{TOPIC}\"] }} }}");
     let user = format!("authorization {{ users: [ {{ user: ann, password: pass, {permissions} }} ] }}");
     let server = NatsServer::start_by(&user);
@@ -194,7 +194,7 @@ fn what_the_user_has_no_right_to_does_not_pass() {
 }
 
 #[test]
-fn what_cannot_be_acknowledged_is_said_once_and_comes_again() {
+fn a_failed_acknowledgement_is_reported_once_and_redelivered() {
     let server = NatsServer::start(&[]);
     let relay = server.relayed();
     let config = QueueConfig { silence_ns: 4_000_000_000, ..QueueConfig::new(DeliveryGuarantee::AtLeastOnce) };
@@ -213,7 +213,7 @@ fn what_cannot_be_acknowledged_is_said_once_and_comes_again() {
 }
 
 #[test]
-fn a_queue_that_was_removed_is_told_and_pulled_on() {
+fn a_removed_queue_is_reported_and_pulling_continues() {
     let server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream", server.url()));
     let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);

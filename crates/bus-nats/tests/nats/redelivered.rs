@@ -23,7 +23,7 @@ struct PulledDelivery {
 }
 
 #[test]
-fn one_message_is_given_back_and_the_others_are_acknowledged() {
+fn one_message_is_returned_and_the_others_are_acknowledged() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -31,14 +31,14 @@ fn one_message_is_given_back_and_the_others_are_acknowledged() {
         pusher.push(stamp, KIND, b"job").unwrap();
     }
     let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
-    let came = pull_some(&mut *puller, 3);
-    assert!(came.iter().all(|one| one.deliveries == Some(1) && one.tag > 0), "{came:?}");
-    puller.give_back(came[1].tag).unwrap();
+    let received = pull_some(&mut *puller, 3);
+    assert!(received.iter().all(|one| one.deliveries == Some(1) && one.tag > 0), "{received:?}");
+    puller.give_back(received[1].tag).unwrap();
     let again = pull_some(&mut *puller, 1)[0];
-    assert_eq!((again.stamp, again.deliveries, again.origin), (2, Some(2), came[1].origin));
+    assert_eq!((again.stamp, again.deliveries, again.origin), (2, Some(2), received[1].origin));
     puller.give_back(again.tag).unwrap();
     puller.acknowledge().unwrap();
-    for tag in [0, came[0].tag, came[1].tag, again.tag, again.tag + 1, u64::MAX] {
+    for tag in [0, received[0].tag, received[1].tag, again.tag, again.tag + 1, u64::MAX] {
         let error = puller.give_back(tag).unwrap_err();
         assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{tag}: {error}");
     }
@@ -52,7 +52,7 @@ fn one_message_is_given_back_and_the_others_are_acknowledged() {
 }
 
 #[test]
-fn what_was_delivered_too_often_goes_whole_to_the_dead_letters_and_is_not_handed_over() {
+fn an_over_delivered_message_moves_whole_to_the_dead_letters() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let dead = dead_letter_queue(QUEUE);
@@ -63,26 +63,26 @@ fn what_was_delivered_too_often_goes_whole_to_the_dead_letters_and_is_not_handed
     publish_foreign(server.port(), &format!("queue/{QUEUE}"), &["bad, too"]);
     let mut origins = Vec::new();
     for delivery in 1..=3 {
-        let came = pull_some(&mut *puller, 2);
-        assert!(came.iter().all(|one| one.deliveries == Some(delivery)), "{came:?}");
-        origins = came.iter().map(|one| (one.stamp, one.origin)).collect();
-        came.iter().for_each(|one| puller.give_back(one.tag).unwrap());
+        let received = pull_some(&mut *puller, 2);
+        assert!(received.iter().all(|one| one.deliveries == Some(delivery)), "{received:?}");
+        origins = received.iter().map(|one| (one.stamp, one.origin)).collect();
+        received.iter().for_each(|one| puller.give_back(one.tag).unwrap());
     }
     pusher.push(2, KIND, b"good").unwrap();
     assert_eq!(pull_stamps(&mut *puller, 1), [(2, false)]);
     puller.acknowledge().unwrap();
     wait_until(|| pull_nothing(&mut *puller) == 0 && bus.count_waiting(&dead).unwrap() == Some(2));
     let mut buried = bus.puller(&dead, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    let mut came: Vec<_> = pull_some(&mut *buried, 2).iter().map(|one| (one.stamp, one.origin)).collect();
-    came.sort_by_key(|&(stamp, _origin)| stamp);
+    let mut received: Vec<_> = pull_some(&mut *buried, 2).iter().map(|one| (one.stamp, one.origin)).collect();
+    received.sort_by_key(|&(stamp, _origin)| stamp);
     origins.sort_by_key(|&(stamp, _origin)| stamp);
-    assert_eq!(came, origins);
+    assert_eq!(received, origins);
     buried.acknowledge().unwrap();
     assert_eq!((pull_nothing(&mut *puller), pull_nothing(&mut *buried)), (0, 0));
 }
 
 #[test]
-fn a_dead_letter_that_has_no_room_is_told_once_and_moved_later_and_others_are_pulled_on() {
+fn a_dead_letter_without_room_is_reported_once_and_moved_later() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let dead = dead_letter_queue(QUEUE);
@@ -96,8 +96,8 @@ fn a_dead_letter_that_has_no_room_is_told_once_and_moved_later_and_others_are_pu
     let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
     let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     pusher.push(1, KIND, b"bad").unwrap();
-    let came = pull_some(&mut *puller, 1)[0];
-    puller.give_back(came.tag).unwrap();
+    let received = pull_some(&mut *puller, 1)[0];
+    puller.give_back(received.tag).unwrap();
     let error = pull_error(&mut *puller);
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.is_transient(), "{error}");
     assert!(error.to_string().contains("not moved to its dead letters"), "{error}");
@@ -109,24 +109,24 @@ fn a_dead_letter_that_has_no_room_is_told_once_and_moved_later_and_others_are_pu
     wait_until(|| pull_nothing(&mut *puller) == 0 && bus.count_waiting(&dead).unwrap() == Some(1));
     let mut buried = bus.puller(&dead, &at_least_once(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let found = pull_some(&mut *buried, 1)[0];
-    assert_eq!((found.stamp, found.origin), (1, came.origin));
+    assert_eq!((found.stamp, found.origin), (1, received.origin));
     buried.acknowledge().unwrap();
 }
 
 #[test]
-fn what_others_have_by_now_is_neither_given_back_nor_acknowledged_in_silence() {
+fn a_message_of_another_puller_is_not_returned_or_acknowledged() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let config = QueueConfig { silence_ns: 1_000_000_000, ..at_least_once() };
     let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
     let mut first = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     pusher.push_batch(1, KIND, &[&b"job"[..]; 3]).unwrap();
-    let came = pull_some(&mut *first, 3);
+    let received = pull_some(&mut *first, 3);
     let mut second = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     pull_some(&mut *second, 3);
-    let error = first.give_back(came[0].tag).unwrap_err();
+    let error = first.give_back(received[0].tag).unwrap_err();
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
-    assert!(error.to_string().contains("somebody else may have it by now"), "{error}");
+    assert!(error.to_string().contains("another puller may have it by now"), "{error}");
     let error = first.acknowledge().unwrap_err();
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.is_transient(), "{error}");
     assert!(error.to_string().contains("2 messages were held for longer"), "{error}");
@@ -134,7 +134,7 @@ fn what_others_have_by_now_is_neither_given_back_nor_acknowledged_in_silence() {
 }
 
 #[test]
-fn who_counts_and_cannot_is_refused() {
+fn a_delivery_limit_is_refused_where_nothing_counts() {
     let server = NatsServer::start(&[]);
     let limited = |delivery| QueueConfig { max_deliveries: NonZeroU32::new(3), ..QueueConfig::new(delivery) };
     let core = bus(&server.url());
@@ -148,14 +148,14 @@ fn who_counts_and_cannot_is_refused() {
     assert!(long.expect("its dead letters have no name").to_string().contains(".dead"));
     let mut puller = puller(&jetstream(&server), DeliveryGuarantee::AtMostOnce);
     pusher(&jetstream(&server), DeliveryGuarantee::AtMostOnce).push(1, KIND, b"job").unwrap();
-    let came = pull_some(&mut *puller, 1)[0];
-    assert_eq!((came.deliveries, came.tag), (Some(1), 0));
-    let error = puller.give_back(came.tag).unwrap_err();
+    let received = pull_some(&mut *puller, 1)[0];
+    assert_eq!((received.deliveries, received.tag), (Some(1), 0));
+    let error = puller.give_back(received.tag).unwrap_err();
     assert!(error.to_string().contains("handed over at least once"), "{error}");
 }
 
 #[test]
-fn of_what_a_silent_server_was_told_nobody_knows() {
+fn an_acknowledgement_to_a_silent_server_is_in_doubt() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -166,12 +166,12 @@ fn of_what_a_silent_server_was_told_nobody_knows() {
     resume_process(server.pid());
     let error = acknowledged.expect_err("nobody has said so");
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.is_transient(), "{error}");
-    assert!(error.to_string().contains("nobody knows of 3 messages: they are done with, or come again"), "{error}");
+    assert!(error.to_string().contains("3 messages are in doubt: they are acknowledged, or come again"), "{error}");
     puller.acknowledge().expect("it is told once");
 }
 
 #[test]
-fn a_server_that_has_forgotten_who_holds_a_message_gives_it_out_again_only_if_it_says_so() {
+fn a_deleted_consumer_redelivers_unless_acknowledging_succeeds() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut puller = puller(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -188,7 +188,7 @@ fn a_server_that_has_forgotten_who_holds_a_message_gives_it_out_again_only_if_it
 }
 
 #[test]
-fn a_dead_letter_is_there_once_though_its_puller_is_cut_off_while_it_is_moved() {
+fn a_dead_letter_is_stored_once_despite_a_cut_during_the_move() {
     let server = NatsServer::start(&[]);
     let relay = server.relayed();
     let far = jetstream(&server);
@@ -198,8 +198,8 @@ fn a_dead_letter_is_there_once_though_its_puller_is_cut_off_while_it_is_moved() 
     let mut puller = near.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let mut pusher = far.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
     pusher.push(1, KIND, b"bad").unwrap();
-    let came = pull_some(&mut *puller, 1)[0];
-    puller.give_back(came.tag).unwrap();
+    let received = pull_some(&mut *puller, 1)[0];
+    puller.give_back(received.tag).unwrap();
     for round in 0..5 {
         wait_until(|| {
             pull_only_uncounted(&mut *puller);
@@ -215,7 +215,7 @@ fn a_dead_letter_is_there_once_though_its_puller_is_cut_off_while_it_is_moved() 
     });
     let mut buried = far.puller(&dead, &at_least_once(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let found = pull_some(&mut *buried, 1)[0];
-    assert_eq!((found.stamp, found.origin), (1, came.origin));
+    assert_eq!((found.stamp, found.origin), (1, received.origin));
     buried.acknowledge().unwrap();
     assert_eq!((pull_nothing(&mut *puller), pull_nothing(&mut *buried)), (0, 0));
 }
@@ -243,20 +243,20 @@ fn at_least_once() -> QueueConfig {
 
 /// Waits for the next `count` messages, and returns them.
 fn pull_some(puller: &mut dyn Puller, count: usize) -> Vec<PulledDelivery> {
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     wait_until(|| {
-        let missing = count - came.len();
+        let missing = count - received.len();
         let pulled = puller.pull(missing, &mut |pulled| {
             let (stamp, origin) = (pulled.message.stamp, pulled.message.id);
-            came.push(PulledDelivery { stamp, deliveries: pulled.deliveries, tag: pulled.tag, origin });
+            received.push(PulledDelivery { stamp, deliveries: pulled.deliveries, tag: pulled.tag, origin });
         });
         pulled.unwrap();
-        if came.len() < count {
+        if received.len() < count {
             puller.wait(1_000_000);
         }
-        came.len() == count
+        received.len() == count
     });
-    came
+    received
 }
 
 /// Returns the number of messages that come, where none is expected.

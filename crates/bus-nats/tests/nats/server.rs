@@ -18,7 +18,7 @@ use crate::helpers::{
 use crate::nats_server::NatsServer;
 
 #[test]
-fn a_killed_server_is_come_back_to() {
+fn clients_reconnect_to_a_restarted_server() {
     for wait in [Wait::Yield, Wait::Block] {
         let mut server = NatsServer::start(&[]);
         let bus = bus(&server.url());
@@ -52,7 +52,7 @@ fn a_killed_server_is_come_back_to() {
 }
 
 #[test]
-fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
+fn a_publisher_reconnects_when_the_server_is_back() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&server.url());
     let mut publisher = publisher(&bus);
@@ -67,7 +67,7 @@ fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
 }
 
 #[test]
-fn a_subscriber_whose_line_was_cut_says_so() {
+fn a_subscriber_reports_a_cut_connection() {
     let server = NatsServer::start(&[]);
     let relay = server.relayed();
     let mut subscriber = subscriber(&bus(&relay_url(&relay)), Wait::Block);
@@ -84,7 +84,7 @@ fn a_subscriber_whose_line_was_cut_says_so() {
 }
 
 #[test]
-fn a_puller_of_a_group_goes_on_after_a_cut() {
+fn a_group_puller_resumes_after_a_cut() {
     let server = NatsServer::start(&[]);
     let relay = server.relayed();
     let mut puller = puller(&bus(&relay_url(&relay)), DeliveryGuarantee::AtMostOnce);
@@ -98,16 +98,16 @@ fn a_puller_of_a_group_goes_on_after_a_cut() {
     // A core NATS group keeps nothing: push until the puller has reconnected.
     for stamp in 2..60_000 {
         pusher.push(stamp, KIND, b"after").unwrap();
-        let mut came = 0;
+        let mut received = 0;
         puller.wait(1_000_000);
-        match puller.pull(1, &mut |pulled| came = pulled.message.stamp) {
+        match puller.pull(1, &mut |pulled| received = pulled.message.stamp) {
             Err(ReceiveError::MessagesLost(sentence)) => {
                 assert!(sentence.contains(QUEUE), "{sentence}");
                 losses += 1;
             }
             other => _ = other.unwrap(),
         }
-        if came > 1 {
+        if received > 1 {
             assert_eq!(losses, 1, "a loss is told once, before what comes after it");
             return;
         }
@@ -116,7 +116,7 @@ fn a_puller_of_a_group_goes_on_after_a_cut() {
 }
 
 #[test]
-fn foreign_messages_come_as_what_they_are_and_no_queue_takes_them() {
+fn foreign_messages_arrive_as_foreign_events_and_queues_skip_them() {
     let server = NatsServer::start(&[]);
     let bus = bus(&server.url());
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -134,7 +134,7 @@ fn foreign_messages_come_as_what_they_are_and_no_queue_takes_them() {
 }
 
 #[test]
-fn a_subject_of_others_is_read_under_a_name_of_ours_with_its_headers() {
+fn a_foreign_subject_is_read_under_a_topic_name_with_headers() {
     let server = NatsServer::start(&[]);
     let connect = |option: &str| NatsBus::connect(&format!("{}?{option}", server.url()));
     let mut hears =
@@ -161,7 +161,7 @@ fn a_subject_of_others_is_read_under_a_name_of_ours_with_its_headers() {
 }
 
 #[test]
-fn names_that_subjects_cannot_hold_are_carried_apart() {
+fn names_that_subjects_cannot_hold_stay_distinct() {
     let server = NatsServer::start(&[]);
     for query in ["", "?jetstream"] {
         let bus = bus(&format!("{}{query}", server.url()));
@@ -176,10 +176,10 @@ fn names_that_subjects_cannot_hold_are_carried_apart() {
             opened.unwrap_or_else(|e| panic!("{name}: {e}")).publish(stamp, KIND, name.as_bytes()).unwrap();
         }
         for (stamp, (name, subscriber)) in (0..).zip(names.into_iter().zip(&mut subscribers)) {
-            let OwnedEvent::Message { stamp: came, payload, .. } = next_event(&mut **subscriber) else {
+            let OwnedEvent::Message { stamp: received, payload, .. } = next_event(&mut **subscriber) else {
                 panic!("a gap in {name}")
             };
-            assert_eq!((came, payload.as_slice()), (stamp, name.as_bytes()));
+            assert_eq!((received, payload.as_slice()), (stamp, name.as_bytes()));
             assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} came to {name}")).unwrap(), 0);
         }
         drop(subscribers);
@@ -188,7 +188,7 @@ fn names_that_subjects_cannot_hold_are_carried_apart() {
 }
 
 #[test]
-fn the_password_decides() {
+fn a_login_needs_the_right_password() {
     let server = NatsServer::start(&["--user", "ann", "--pass", "s@cret"]);
     check(&server.url(), &["wants a password", "nats://USER:PASSWORD@HOST:PORT"]);
     check(&server.url_with("ann:wrong"), &["refused the user name or the password", "in the URL"]);
@@ -197,7 +197,7 @@ fn the_password_decides() {
 }
 
 #[test]
-fn the_token_decides() {
+fn a_login_needs_the_right_token() {
     let server = NatsServer::start(&["--auth", "s@cret"]);
     check(&server.url(), &["wants a password", "nats://TOKEN@HOST:PORT"]);
     check(&server.url_with("wrong"), &["refused the user name or the password", "TOKEN@"]);
@@ -205,14 +205,14 @@ fn the_token_decides() {
 }
 
 #[test]
-fn nobody_there_is_said_so() {
+fn a_refused_connection_is_reported() {
     check(&format!("nats://127.0.0.1:{}", free_port()), &["refused the connection", "start nats-server"]);
     // A label of 64 characters is invalid, so no resolver asks the network.
     check(&format!("nats://{}.invalid:4222", "x".repeat(64)), &["cannot be resolved", "check the host"]);
 }
 
 #[test]
-fn somebody_else_there_is_said_so() {
+fn another_kind_of_server_is_reported() {
     type Answer = fn(TcpStream);
     let cases: [(Answer, &[&str]); 5] = [
         (|stream| answer(&stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"), &["not as NATS does", "check the port"]),
@@ -232,7 +232,7 @@ fn somebody_else_there_is_said_so() {
 }
 
 #[test]
-fn a_server_that_falls_silent_is_an_error_and_no_hang() {
+fn a_silent_server_is_an_error_and_no_hang() {
     let server = NatsServer::start(&[]);
     let relay = server.relayed();
     let mut publisher = publisher(&bus(&format!("{}?jetstream", relay_url(&relay))));

@@ -9,7 +9,7 @@ use crate::nats_server::NatsServer;
 use crate::server::publish_foreign;
 
 #[test]
-fn what_is_pushed_while_a_puller_works_comes_to_another_one_at_once() {
+fn a_second_puller_gets_new_messages_while_the_first_works() {
     let server = NatsServer::start(&[]);
     for delivery in DeliveryGuarantee::ALL {
         let bus = bus(&format!("{}?jetstream", server.url()));
@@ -30,7 +30,7 @@ fn what_is_pushed_while_a_puller_works_comes_to_another_one_at_once() {
 }
 
 #[test]
-fn messages_that_are_too_long_to_come_together_come_alone() {
+fn messages_too_long_for_one_request_come_one_by_one() {
     let server = NatsServer::start_by("max_payload: 12582912");
     let bus = bus(&format!("{}?jetstream", server.url()));
     let mut pusher = pusher(&bus, DeliveryGuarantee::AtLeastOnce);
@@ -38,28 +38,28 @@ fn messages_that_are_too_long_to_come_together_come_alone() {
     for (stamp, payload) in [(0, &b"short"[..]), (1, &long[..]), (2, &long[..]), (3, &b"short"[..])] {
         pusher.push(stamp, KIND, payload).unwrap();
     }
-    let came = pull_stamps(&mut *puller(&bus, DeliveryGuarantee::AtLeastOnce), 4);
-    assert_eq!(came, [(0, false), (1, false), (2, false), (3, false)]);
+    let received = pull_stamps(&mut *puller(&bus, DeliveryGuarantee::AtLeastOnce), 4);
+    assert_eq!(received, [(0, false), (1, false), (2, false), (3, false)]);
 }
 
 #[test]
-fn what_others_push_is_taken_as_the_kind_that_was_asked_for() {
+fn foreign_messages_are_pulled_under_the_configured_kind() {
     let server = NatsServer::start(&[]);
     for (query, delivery) in [("?jetstream", DeliveryGuarantee::AtLeastOnce), ("", DeliveryGuarantee::AtMostOnce)] {
         let bus = bus(&format!("{}{query}", server.url()));
         let config = QueueConfig { foreign: Some(99), ..QueueConfig::new(delivery) };
         let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
         publish_foreign(server.port(), &format!("queue/{QUEUE}"), &["hello", "world"]);
-        let mut came = Vec::new();
+        let mut received = Vec::new();
         for _ in 0..60_000 {
-            let mut keep = |kind, payload: &[u8]| came.push((kind, String::from_utf8_lossy(payload).into_owned()));
+            let mut keep = |kind, payload: &[u8]| received.push((kind, String::from_utf8_lossy(payload).into_owned()));
             puller.pull(1, &mut |pulled| keep(pulled.message.kind, pulled.message.payload)).unwrap();
-            if came.len() == 2 {
+            if received.len() == 2 {
                 break;
             }
             puller.wait(1_000_000);
         }
-        assert_eq!(came, [(99, "hello".to_owned()), (99, "world".to_owned())], "{query}");
+        assert_eq!(received, [(99, "hello".to_owned()), (99, "world".to_owned())], "{query}");
         puller.acknowledge().unwrap();
         drop(puller);
         bus.remove_queue(QUEUE).unwrap();

@@ -15,7 +15,7 @@ const BYTES: usize = 1_000_000;
 const COUNT: u64 = 120;
 
 #[test]
-fn a_subscriber_that_is_too_far_behind_is_cut_off_and_told_so() {
+fn a_slow_subscriber_is_cut_off_and_gets_a_gap() {
     let server = NatsServer::start(&[]);
     let bus = bus(&server.url());
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -24,35 +24,35 @@ fn a_subscriber_that_is_too_far_behind_is_cut_off_and_told_so() {
         publisher.publish(stamp, KIND, &[7; BYTES]).unwrap();
     }
     wait_until(|| subscriber.reconnects() > Some(0));
-    let (mut bytes, mut is_told) = (0, false);
+    let (mut bytes, mut is_reported) = (0, false);
     for _ in 0..60_000 {
         subscriber.wait(1_000_000);
         let polled = subscriber.poll(1, &mut |event| match event {
             SubscriptionEvent::Message(message) => bytes += message.payload.len(),
-            other => is_told = other == SubscriptionEvent::Gap(Gap::Reconnected),
+            other => is_reported = other == SubscriptionEvent::Gap(Gap::Reconnected),
         });
         polled.unwrap();
-        if is_told {
+        if is_reported {
             break;
         }
     }
-    assert!(is_told && bytes <= MAX_UNREAD_BYTES, "told: {is_told}, after {bytes} bytes");
+    assert!(is_reported && bytes <= MAX_UNREAD_BYTES, "told: {is_reported}, after {bytes} bytes");
     // The subscriber may be disconnected once more before it polls.
     let is_back = (0..60_000).any(|_| {
         publisher.publish(COUNT, KIND, b"after").unwrap();
         subscriber.wait(1_000_000);
-        let mut came = false;
+        let mut received = false;
         let mut look = |event: SubscriptionEvent<'_>| {
-            came |= matches!(event, SubscriptionEvent::Message(found) if found.stamp == COUNT)
+            received |= matches!(event, SubscriptionEvent::Message(found) if found.stamp == COUNT)
         };
         subscriber.poll(64, &mut look).unwrap();
-        came
+        received
     });
     assert!(is_back, "nothing comes any more");
 }
 
 #[test]
-fn a_subscriber_to_jetstream_reads_ahead_by_bytes_too() {
+fn a_jetstream_subscriber_bounds_its_read_ahead_in_bytes() {
     /// Bytes that the client has requested, and those in socket buffers.
     const MAX_AHEAD_BYTES: u64 = 64 << 20;
     let server = NatsServer::start(&[]);
@@ -73,7 +73,7 @@ fn a_subscriber_to_jetstream_reads_ahead_by_bytes_too() {
 }
 
 #[test]
-fn a_puller_of_a_group_that_is_too_far_behind_is_cut_off_and_told_so() {
+fn a_slow_group_puller_is_cut_off_and_reports_the_loss() {
     let server = NatsServer::start(&[]);
     let bus = bus(&server.url());
     let mut puller = puller(&bus, DeliveryGuarantee::AtMostOnce);

@@ -12,7 +12,7 @@ use crate::nats_server::NatsServer;
 const HERE: &[&str] = &["127.0.0.1", "localhost"];
 
 #[test]
-fn a_server_whose_authority_is_trusted_is_spoken_to() {
+fn a_server_with_a_trusted_authority_is_used() {
     let (dir, authority) = authority();
     let server = start(&authority.certify("server", HERE), "");
     let ca = authority.certificate_file();
@@ -28,7 +28,7 @@ fn a_server_whose_authority_is_trusted_is_spoken_to() {
 }
 
 #[test]
-fn a_certificate_for_another_name_or_of_another_time_is_refused() {
+fn a_certificate_of_another_name_or_time_is_refused() {
     let (_dir, authority) = authority();
     let cases = [
         (authority.certify("elsewhere", &["elsewhere.example"]), "its certificate is not for '127.0.0.1'"),
@@ -41,7 +41,7 @@ fn a_certificate_for_another_name_or_of_another_time_is_refused() {
 }
 
 #[test]
-fn a_server_that_asks_who_comes_is_told() {
+fn a_client_certificate_is_presented_on_request() {
     let (dir, authority) = authority();
     let ca = authority.certificate_file();
     let verify = format!("ca_file: \"{}\", verify: true", ca.display());
@@ -56,15 +56,15 @@ fn a_server_that_asks_who_comes_is_told() {
 }
 
 #[test]
-fn a_plain_server_is_refused_where_tls_is_asked_for() {
+fn a_server_without_tls_is_refused_if_the_url_requires_it() {
     let (_dir, authority) = authority();
     let server = NatsServer::start_plain();
     let url = format!("{}?tls&ca={}", server.url(), authority.certificate_file().display());
-    refused(&url, &["is not connected to over TLS", "speaks no TLS"]);
+    refused(&url, &["cannot be used over TLS", "speaks no TLS"]);
 }
 
 #[test]
-fn a_server_that_wants_tls_is_not_spoken_to_unasked() {
+fn a_server_that_requires_tls_is_refused_without_it_in_the_url() {
     let (_dir, authority) = authority();
     let server = start(&authority.certify("server", HERE), "");
     refused(&server.url(), &["wants TLS; add ?tls"]);

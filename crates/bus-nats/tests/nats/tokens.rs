@@ -11,7 +11,7 @@ use crate::helpers::{KIND, TOPIC, bus, publisher, subscriber};
 use crate::nats_server::NatsServer;
 
 #[test]
-fn who_goes_on_gets_what_comes_behind_and_nothing_twice() {
+fn a_token_resumes_without_gap_or_duplicate() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut first = subscriber(&bus, Wait::Block);
@@ -20,23 +20,23 @@ fn who_goes_on_gets_what_comes_behind_and_nothing_twice() {
     publisher.publish_batch(1, KIND, &[b"one", b"two", b"three"]).unwrap();
     assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 1, b"one"));
     let token = first.resume_token().expect("it is there");
-    let mut second = go_on(&bus, token);
+    let mut second = resume(&bus, token);
     assert_eq!(second.resume_token(), Some(token), "nothing was handed over");
     assert_eq!(next_event(&mut *second), OwnedEvent::at(1, 1, b"two"));
-    let mut third = go_on(&bus, second.resume_token().expect("it is there"));
+    let mut third = resume(&bus, second.resume_token().expect("it is there"));
     assert_eq!(next_event(&mut *third), OwnedEvent::at(2, 1, b"three"));
     check_no_event(&mut *third);
     let mut now = subscriber(&bus, Wait::Block);
     publisher.publish(2, KIND, b"four").unwrap();
     // The token of a subscriber that has not polled yet is before the next message.
-    let mut fourth = go_on(&bus, now.resume_token().expect("it is there"));
+    let mut fourth = resume(&bus, now.resume_token().expect("it is there"));
     for subscriber in [&mut now, &mut third, &mut fourth] {
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(3, 2, b"four"));
     }
 }
 
 #[test]
-fn what_is_overwritten_meanwhile_is_counted_and_a_gap_that_was_not_told_is_told_again() {
+fn a_token_counts_overwritten_messages_and_repeats_unread_gaps() {
     const COUNT: u64 = 100;
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
@@ -50,11 +50,11 @@ fn what_is_overwritten_meanwhile_is_counted_and_a_gap_that_was_not_told_is_told_
     for stamp in 1..COUNT {
         publisher.publish(stamp, KIND, &[7; 4096]).unwrap();
     }
-    let mut second = go_on(&bus, token);
+    let mut second = resume(&bus, token);
     assert_eq!(second.resume_token(), Some(token), "the gap is not told yet");
     let OwnedEvent::Gap(Gap::Missed(missed)) = next_event(&mut *second) else { panic!("no gap") };
     // The token is behind the gap, which was reported.
-    let mut third = go_on(&bus, second.resume_token().expect("it is there"));
+    let mut third = resume(&bus, second.resume_token().expect("it is there"));
     for subscriber in [&mut second, &mut third] {
         for stamp in missed + 1..COUNT {
             assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(stamp, stamp, &[7; 4096]));
@@ -63,7 +63,7 @@ fn what_is_overwritten_meanwhile_is_counted_and_a_gap_that_was_not_told_is_told_
 }
 
 #[test]
-fn a_topic_that_is_another_now_is_told_and_begins_anew() {
+fn a_recreated_topic_is_reported_and_read_from_its_beginning() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut first = subscriber(&bus, Wait::Block);
@@ -73,10 +73,10 @@ fn a_topic_that_is_another_now_is_told_and_begins_anew() {
     drop(first);
     bus.remove_topic(TOPIC).unwrap();
     // The first subscriber is opened before the topic exists again, the second one after that.
-    let mut early = go_on(&bus, token);
+    let mut early = resume(&bus, token);
     check_no_event(&mut *early);
     publisher(&bus).publish_batch(2, KIND, &[b"anew", b"and on"]).unwrap();
-    let mut late = go_on(&bus, token);
+    let mut late = resume(&bus, token);
     for subscriber in [&mut early, &mut late] {
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::Gap(Gap::Reconnected));
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(0, 2, b"anew"));
@@ -85,7 +85,7 @@ fn a_topic_that_is_another_now_is_told_and_begins_anew() {
 }
 
 #[test]
-fn what_is_gone_by_its_age_is_counted_before_anything_follows() {
+fn expired_messages_are_counted_before_anything_follows() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     assert!(bus.capabilities().max_age);
@@ -116,7 +116,7 @@ fn jetstream(server: &NatsServer) -> NatsBus {
     bus(&format!("{}?jetstream", server.url()))
 }
 
-fn go_on(bus: &NatsBus, token: ResumeToken) -> Box<dyn Subscriber> {
+fn resume(bus: &NatsBus, token: ResumeToken) -> Box<dyn Subscriber> {
     // From the text, as another process would resume.
     let token = token.to_string().parse().expect("it is a token");
     bus.subscriber(TOPIC, StartPosition::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"))

@@ -37,8 +37,8 @@ impl RedisCluster {
         }
         wait_until(|| {
             nodes.iter().all(|node| {
-                let told = format!("{:?}", node.run_command(&["CLUSTER", "INFO"]));
-                told.contains("cluster_state:ok") && told.contains("cluster_known_nodes:3")
+                let info = format!("{:?}", node.run_command(&["CLUSTER", "INFO"]));
+                info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
             })
         });
         Self { nodes }
@@ -65,8 +65,8 @@ impl RedisCluster {
         let [id_from, id_to] = [from, to]
             .map(|at| -> String { redis::cmd("CLUSTER").arg("MYID").query(&mut self.nodes[at].client()).unwrap() });
         let slot = slot.to_string();
-        let set = |at: usize, words: &[&str]| {
-            self.nodes[at].run_command(&[&["CLUSTER", "SETSLOT", slot.as_str()][..], words].concat()).unwrap();
+        let set = |at: usize, arguments: &[&str]| {
+            self.nodes[at].run_command(&[&["CLUSTER", "SETSLOT", slot.as_str()][..], arguments].concat()).unwrap();
         };
         set(to, &["IMPORTING", &id_from]);
         set(from, &["MIGRATING", &id_to]);
@@ -79,7 +79,7 @@ impl RedisCluster {
 }
 
 #[test]
-fn a_topic_lies_on_its_node_and_is_found_by_way_of_any() {
+fn a_topic_lives_on_one_node_and_any_node_leads_there() {
     let cluster = RedisCluster::start();
     for way in ["", "&streams"] {
         let buses = [0, 1, 2].map(|first| RedisBus::connect(&cluster.url(first, way)).unwrap());
@@ -111,7 +111,7 @@ fn a_topic_lies_on_its_node_and_is_found_by_way_of_any() {
 }
 
 #[test]
-fn a_queue_lies_on_its_node_with_all_its_keys() {
+fn a_queue_keeps_all_its_keys_on_one_node() {
     let cluster = RedisCluster::start();
     for (way, delivery) in [
         ("", DeliveryGuarantee::AtLeastOnce),
@@ -147,7 +147,7 @@ fn a_queue_lies_on_its_node_with_all_its_keys() {
 }
 
 #[test]
-fn a_master_that_falls_is_followed_by_its_replica() {
+fn a_replica_takes_over_from_a_killed_master() {
     let mut cluster = RedisCluster::start();
     let (home, _) = cluster.place(TOPIC);
     let bus_port = free_port().to_string();
@@ -167,8 +167,8 @@ fn a_master_that_falls_is_followed_by_its_replica() {
     // Each node has to know the replica before the master dies.
     wait_until(|| {
         cluster.nodes.iter().all(|node| {
-            let told: String = redis::cmd("CLUSTER").arg("NODES").query(&mut node.client()).unwrap();
-            told.lines().any(|line| line.starts_with(&id) && line.contains("slave"))
+            let info: String = redis::cmd("CLUSTER").arg("NODES").query(&mut node.client()).unwrap();
+            info.lines().any(|line| line.starts_with(&id) && line.contains("slave"))
         })
     });
     let bus = RedisBus::connect(&cluster.url(0, "&streams")).unwrap();
@@ -193,7 +193,7 @@ fn a_master_that_falls_is_followed_by_its_replica() {
 }
 
 #[test]
-fn a_topic_that_is_moved_to_another_node_is_followed() {
+fn clients_follow_a_topic_to_another_node() {
     let cluster = RedisCluster::start();
     let bus = RedisBus::connect(&cluster.url(0, "&streams")).unwrap();
     let (mut publisher, mut subscriber) = (publisher(&bus, TOPIC), subscriber(&bus, TOPIC, StartPosition::Now));
@@ -209,7 +209,7 @@ fn a_topic_that_is_moved_to_another_node_is_followed() {
 }
 
 #[test]
-fn who_does_not_ask_for_a_cluster_is_told_how() {
+fn a_url_without_cluster_gets_an_error_with_the_remedy() {
     let cluster = RedisCluster::start();
     let (home, _) = cluster.place(TOPIC);
     let other = &cluster.nodes[(home + 1) % 3];
@@ -221,7 +221,7 @@ fn who_does_not_ask_for_a_cluster_is_told_how() {
 }
 
 #[test]
-fn a_server_that_is_no_node_and_no_sentinel_is_said_so() {
+fn a_plain_server_is_refused_as_cluster_node_and_as_sentinel() {
     let server = RedisServer::start(&[]);
     let bus = RedisBus::connect(&format!("{}?streams&cluster", server.url())).unwrap();
     let opened = bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).err().map(|e| e.to_string());

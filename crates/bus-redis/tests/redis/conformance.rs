@@ -8,38 +8,38 @@ use crate::connect;
 use crate::redis_server::RedisServer;
 
 #[test]
-fn publish_and_subscribe_keep_the_promises() {
+fn publish_and_subscribe_conforms() {
     let server = RedisServer::start(&[]);
     check(&server.url(), "channel", CASES, connect);
 }
 
 #[test]
-fn lists_keep_the_promises() {
+fn lists_conform() {
     let server = RedisServer::start(&[]);
     check(&server.url(), "list", QUEUE_CASES, connect);
 }
 
 #[test]
-fn streams_keep_the_promises() {
+fn streams_conform() {
     let server = RedisServer::start(&[]);
     check(&format!("{}?streams", server.url()), "stream", CASES, connect);
 }
 
 #[test]
-fn queues_on_streams_keep_the_promises() {
+fn queues_on_streams_conform() {
     let server = RedisServer::start(&[]);
     check(&format!("{}?streams", server.url()), "stream-queue", QUEUE_CASES, connect);
 }
 
 #[test]
-fn who_never_looks_holds_a_bounded_part() {
+fn a_subscriber_that_never_polls_uses_bounded_memory() {
     let server = RedisServer::start(&[]);
     check_bounded_memory(&server.url(), connect);
     check_bounded_memory(&format!("{}?streams", server.url()), connect);
 }
 
 #[test]
-fn a_unix_socket_carries_the_same() {
+fn a_unix_socket_conforms() {
     let server = RedisServer::start(&[]);
     for url in [server.unix_url(), format!("{}?streams", server.unix_url())] {
         for cases in [CASES, QUEUE_CASES] {
@@ -50,7 +50,7 @@ fn a_unix_socket_carries_the_same() {
 }
 
 #[test]
-fn a_network_that_forgets_a_connection_is_told() {
+fn a_silently_dropped_connection_is_detected() {
     let server = RedisServer::start(&[]);
     let relay = NetworkProxy::to(&format!("127.0.0.1:{}", server.port()));
     let direct = server.url();

@@ -20,7 +20,7 @@ const QUEUE: &str = "tickpath:test:orders";
 const KIND: u8 = 16;
 
 #[test]
-fn a_server_that_comes_back_older_is_a_gap_and_gives_nothing_twice() {
+fn a_server_restored_from_older_data_is_a_gap_without_duplicates() {
     for publishes_first in [false, true] {
         let mut server = RedisServer::start(&[]);
         let bus = bus(&server, "?streams");
@@ -49,7 +49,7 @@ fn a_server_that_comes_back_older_is_a_gap_and_gives_nothing_twice() {
 }
 
 #[test]
-fn what_is_trimmed_past_a_slow_reader_is_counted() {
+fn entries_trimmed_past_a_slow_subscriber_are_counted() {
     const COUNT: u64 = 200;
     for is_ours in [true, false] {
         let server = RedisServer::start(&[]);
@@ -65,29 +65,29 @@ fn what_is_trimmed_past_a_slow_reader_is_counted() {
         assert!(!matches!(first, OwnedEvent::Gap(_)), "{first:?}");
         (1..COUNT).for_each(&mut add);
         server.run_command(&["XTRIM", TOPIC, "MAXLEN", "5"]).unwrap();
-        let (mut came, mut missed) = (1, 0);
-        while came + missed < COUNT {
+        let (mut received, mut missed) = (1, 0);
+        while received + missed < COUNT {
             match next_event(&mut *subscriber) {
                 OwnedEvent::Gap(Gap::Missed(more)) => missed += more,
                 OwnedEvent::Gap(gap) => panic!("{gap:?}"),
-                _ => came += 1,
+                _ => received += 1,
             }
         }
-        assert!(missed >= COUNT - 80, "ours: {is_ours}, {came} came and {missed} were told as missed");
-        assert_eq!(came + missed, COUNT, "ours: {is_ours}");
+        assert!(missed >= COUNT - 80, "ours: {is_ours}, {received} came and {missed} were told as missed");
+        assert_eq!(received + missed, COUNT, "ours: {is_ours}");
         check_no_event(&mut *subscriber);
     }
 }
 
 #[test]
-fn a_reader_that_keeps_up_with_a_trimmed_stream_misses_nothing() {
+fn a_fast_subscriber_of_a_trimmed_stream_misses_nothing() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "?streams");
     let mut subscriber = subscriber(&bus, StartPosition::Now);
     for number in 0..50 {
         server.run_command(&["XADD", TOPIC, "MAXLEN", "1", "*", "n", &number.to_string()]).unwrap();
-        let told = format!("{{\"n\":\"{number}\"}}");
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, &told));
+        let failure = format!("{{\"n\":\"{number}\"}}");
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, &failure));
         if number == 25 {
             assert!(server.cut_connections() >= 1);
         }
@@ -95,7 +95,7 @@ fn a_reader_that_keeps_up_with_a_trimmed_stream_misses_nothing() {
 }
 
 #[test]
-fn nobody_knows_of_a_message_that_a_hung_server_has_and_sent_again_it_comes_once() {
+fn a_message_in_doubt_at_a_hung_server_arrives_once_after_a_resend() {
     for way in ["", "?streams"] {
         let server = RedisServer::start(&[]);
         let bus = bus(&server, way);
@@ -118,7 +118,7 @@ fn nobody_knows_of_a_message_that_a_hung_server_has_and_sent_again_it_comes_once
 }
 
 #[test]
-fn what_is_given_up_and_did_not_arrive_is_told_as_missed() {
+fn a_message_given_up_in_doubt_is_reported_as_missed() {
     let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let bus = bus(&server, "?streams");
     let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now));
@@ -135,7 +135,7 @@ fn what_is_given_up_and_did_not_arrive_is_told_as_missed() {
 }
 
 #[test]
-fn of_a_batch_that_breaks_each_message_is_known_or_unknown_by_its_number() {
+fn a_broken_batch_reports_the_fate_of_each_message() {
     const BATCH: usize = 10;
     let server = RedisServer::start(&[]);
     let direct = bus(&server, "?streams");
@@ -156,17 +156,19 @@ fn of_a_batch_that_breaks_each_message_is_known_or_unknown_by_its_number() {
     assert!(error.unknown().eq(error.done..BATCH), "{error}");
     publisher.resend().expect("a new connection is not cut");
     publish(&mut *publisher, 1000..1001);
-    let mut came = Vec::new();
-    while came.last() != Some(&1000) {
-        let OwnedEvent::Message { stamp, .. } = next_event(&mut *subscriber) else { panic!("a gap behind {came:?}") };
-        came.push(stamp);
+    let mut received = Vec::new();
+    while received.last() != Some(&1000) {
+        let OwnedEvent::Message { stamp, .. } = next_event(&mut *subscriber) else {
+            panic!("a gap behind {received:?}")
+        };
+        received.push(stamp);
     }
     let expected = (0..sent).flat_map(|stamp| [stamp; BATCH]).chain([1000]);
-    assert!(came.iter().copied().eq(expected), "{came:?}");
+    assert!(received.iter().copied().eq(expected), "{received:?}");
 }
 
 #[test]
-fn in_a_batch_a_server_takes_what_it_can_and_each_refusal_is_known() {
+fn a_partly_refused_batch_reports_each_refusal() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "?streams");
     let mut publisher = publisher(&bus);
@@ -179,20 +181,20 @@ fn in_a_batch_a_server_takes_what_it_can_and_each_refusal_is_known() {
 }
 
 #[test]
-fn a_master_that_was_demoted_is_told_to_who_publishes_and_takes_nothing() {
+fn a_publisher_is_refused_by_a_demoted_master() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "");
     let mut publisher = publisher(&bus);
     publish(&mut *publisher, 1..2);
     server.run_command(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
-    let mut told = None;
+    let mut failure = None;
     for stamp in 2..2_000_000 {
         if let Err(error) = publisher.publish(stamp, KIND, b"") {
-            told = Some(error);
+            failure = Some(error);
             break;
         }
     }
-    let error = told.expect("its role is asked once a second");
+    let error = failure.expect("its role is asked once a second");
     assert!(matches!(&error, PublishError::Unknown(_)), "it may have been published before: {error}");
     assert!(error.to_string().contains("is a replica; use its master"), "{error}");
     let config = TopicConfig::new(Policy::Overwrite);
@@ -203,14 +205,14 @@ fn a_master_that_was_demoted_is_told_to_who_publishes_and_takes_nothing() {
 }
 
 #[test]
-fn a_master_that_was_demoted_is_told_also_where_it_is_heard_and_no_number_means_two_messages() {
+fn a_demotion_noticed_late_reuses_no_sequence_number() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "");
     let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now));
     publish(&mut *publisher, 1..2);
     server.run_command(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
     let mut last = 1;
-    let told = loop {
+    let failure = loop {
         last += 1;
         assert!(last < 2_000_000, "its role is asked once a second");
         if let Err(error) = publisher.publish(last, KIND, b"") {
@@ -222,7 +224,7 @@ fn a_master_that_was_demoted_is_told_also_where_it_is_heard_and_no_number_means_
             "who is subscribed there hears it"
         );
     };
-    assert!(matches!(&told, PublishError::Unknown(_)), "{told}");
+    assert!(matches!(&failure, PublishError::Unknown(_)), "{failure}");
     server.run_command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     publisher.resend().expect("it is a master again");
     publish(&mut *publisher, last + 1..last + 2);
@@ -233,7 +235,7 @@ fn a_master_that_was_demoted_is_told_also_where_it_is_heard_and_no_number_means_
 }
 
 #[test]
-fn what_is_unknown_and_refused_for_good_when_it_is_sent_again_is_given_up_in_words() {
+fn a_resend_that_is_refused_permanently_explains_the_giving_up() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "?streams");
     let mut publisher = publisher(&bus);
@@ -255,7 +257,7 @@ fn what_is_unknown_and_refused_for_good_when_it_is_sent_again_is_given_up_in_wor
 }
 
 #[test]
-fn a_message_that_is_carried_on_keeps_its_origin_and_takes_no_number() {
+fn a_forwarded_message_keeps_its_id_and_takes_no_number() {
     for way in ["", "?streams"] {
         let server = RedisServer::start(&[]);
         let bus = bus(&server, way);
@@ -288,7 +290,7 @@ fn a_message_that_is_carried_on_keeps_its_origin_and_takes_no_number() {
 }
 
 #[test]
-fn an_order_that_was_sent_twice_has_one_origin() {
+fn a_message_pushed_twice_has_one_message_id() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "");
     let config = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
@@ -307,7 +309,7 @@ fn an_order_that_was_sent_twice_has_one_origin() {
 }
 
 #[test]
-fn one_client_too_many_is_waited_for_and_a_right_that_lacks_is_told() {
+fn too_many_clients_are_waited_out_and_a_missing_right_is_reported() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "?streams");
     let mut subscriber = subscriber(&bus, StartPosition::Now);
@@ -342,7 +344,7 @@ fn one_client_too_many_is_waited_for_and_a_right_that_lacks_is_told() {
 }
 
 #[test]
-fn a_server_that_lets_in_and_then_refuses_is_not_stormed() {
+fn a_server_that_refuses_after_accepting_is_not_flooded() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server, "?streams");
     let mut subscriber = subscriber(&bus, StartPosition::Now);
@@ -358,16 +360,16 @@ fn a_server_that_lets_in_and_then_refuses_is_not_stormed() {
     assert!(polls > 1000, "{polls} polls");
     server.run_command(&["ACL", "SETUSER", "default", "+xread"]).unwrap();
     publish(&mut *publisher(&bus), 1..2);
-    let mut came = false;
+    let mut received = false;
     wait_until(|| {
         // One refusal may still be pending.
-        let _ = subscriber.poll(8, &mut |event| came |= matches!(event, SubscriptionEvent::Message(_)));
-        came
+        let _ = subscriber.poll(8, &mut |event| received |= matches!(event, SubscriptionEvent::Message(_)));
+        received
     });
 }
 
 #[test]
-fn the_first_master_of_several_servers_is_taken() {
+fn the_first_master_of_several_servers_is_used() {
     let (replica, master) = (RedisServer::start(&[]), RedisServer::start(&[]));
     replica.run_command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
     let url = format!("redis://127.0.0.1:{},127.0.0.1:{},127.0.0.1:{}", free_port(), replica.port(), master.port());
@@ -387,7 +389,7 @@ fn the_first_master_of_several_servers_is_taken() {
 }
 
 #[test]
-fn of_several_servers_one_that_may_come_back_is_waited_for() {
+fn a_subscriber_waits_for_one_of_several_servers_to_return() {
     let (mut first, second) = (RedisServer::start(&[]), RedisServer::start(&["--requirepass", "s@cret"]));
     let bus = RedisBus::connect(&format!("redis://127.0.0.1:{},127.0.0.1:{}", first.port(), second.port())).unwrap();
     let mut subscriber = subscriber(&bus, StartPosition::Now);
@@ -404,7 +406,7 @@ fn of_several_servers_one_that_may_come_back_is_waited_for() {
 }
 
 #[test]
-fn sentinels_say_who_is_the_master_and_who_is_it_next() {
+fn sentinels_name_the_master_before_and_after_a_failover() {
     let mut master = RedisServer::start(&[]);
     let replica = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
     replica.run_command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();

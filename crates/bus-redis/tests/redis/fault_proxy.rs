@@ -14,7 +14,8 @@ use tickpath_clock::sleep_ns;
 pub enum CommandFault {
     /// The command reaches the server, but its connection is cut when the answer arrives, so the client never sees it.
     Unanswered,
-    /// The command stays in flight until [`RedisFaultProxy::release`], even if the client drops its connection meanwhile.
+    /// The command stays in flight until [`RedisFaultProxy::release`], even if the client drops its connection
+    /// meanwhile.
     Delayed,
 }
 
@@ -68,7 +69,8 @@ impl RedisFaultProxy {
         self.state.is_command_seen.load(Ordering::Relaxed)
     }
 
-    /// Releases a [`CommandFault::Delayed`] command, and waits until it was forwarded or its connection has proved dead.
+    /// Releases a [`CommandFault::Delayed`] command, and waits until it was forwarded or its connection has proved
+    /// dead.
     pub fn release(&self) {
         self.state.is_released.store(true, Ordering::Relaxed);
         wait_until(|| self.state.is_over.load(Ordering::Relaxed));
@@ -82,7 +84,7 @@ impl RedisProxyState {
         let ends = || (near.try_clone().unwrap(), far.try_clone().unwrap());
         let ((near_in, far_out), (near_out, far_in)) = (ends(), ends());
         let (state, cutting) = (self.clone(), is_cut.clone());
-        std::thread::spawn(move || copy(near_in, far_out, |said, far| state.forward(said, far, &cutting)));
+        std::thread::spawn(move || copy(near_in, far_out, |bytes, far| state.forward(bytes, far, &cutting)));
         let answers = move |answer: &[u8], near: &mut TcpStream| {
             !is_cut.load(Ordering::Relaxed) && near.write_all(answer).is_ok()
         };
@@ -90,8 +92,8 @@ impl RedisProxyState {
     }
 
     /// Forwards bytes, holding them back first if they contain the command. Returns whether the connection continues.
-    fn forward(&self, said: &[u8], far: &mut TcpStream, cutting: &AtomicBool) -> bool {
-        let is_it = said.windows(self.command.len()).any(|part| part == self.command);
+    fn forward(&self, bytes: &[u8], far: &mut TcpStream, cutting: &AtomicBool) -> bool {
+        let is_it = bytes.windows(self.command.len()).any(|part| part == self.command);
         let has_met = is_it && !self.is_command_seen.swap(true, Ordering::Relaxed);
         match self.fault {
             CommandFault::Unanswered if has_met => cutting.store(true, Ordering::Relaxed),
@@ -102,9 +104,9 @@ impl RedisProxyState {
             }
             CommandFault::Unanswered | CommandFault::Delayed => {}
         }
-        let goes_on = far.write_all(said).is_ok();
+        let continues = far.write_all(bytes).is_ok();
         self.is_over.fetch_or(has_met, Ordering::Relaxed);
-        goes_on
+        continues
     }
 }
 

@@ -8,11 +8,11 @@ use crate::queues::{KIND, QUEUE, RedisQueueFixture, push};
 use crate::redis_server::RedisServer;
 
 #[test]
-fn a_full_server_is_told_to_who_pushes_and_emptied_by_who_pulls() {
+fn a_full_server_refuses_pushers_and_is_emptied_by_pullers() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut early) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..20);
-        let mut came = pull_stamps(&mut *early, 5);
+        let mut received = pull_stamps(&mut *early, 5);
         fill(&bench.server);
         let error = pusher.push(20, KIND, b"").expect_err("there is no memory left");
         assert!(matches!(&error, PublishError::Unavailable(_)), "{bench}: {error}");
@@ -20,16 +20,16 @@ fn a_full_server_is_told_to_who_pushes_and_emptied_by_who_pulls() {
         // A puller that sleeps is woken, too: messages are left.
         early.wait(1_000_000_000);
         let mut late = bench.puller(Wait::Block);
-        came.extend(pull_stamps(&mut *early, 8));
-        came.extend(pull_stamps(&mut *late, 7));
+        received.extend(pull_stamps(&mut *early, 8));
+        received.extend(pull_stamps(&mut *late, 7));
         for puller in [&mut early, &mut late] {
             puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
             puller.wait(1_000_000);
             assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?} from an empty queue")).unwrap(), 0, "{bench}");
             assert_eq!(puller.reconnects(), Some(0), "{bench}: the server refuses it something");
         }
-        came.sort_unstable();
-        assert!(came.iter().copied().eq((0..20).map(|stamp| (stamp, false))), "{bench}: {came:?}");
+        received.sort_unstable();
+        assert!(received.iter().copied().eq((0..20).map(|stamp| (stamp, false))), "{bench}: {received:?}");
         bench.server.cut_connections();
         for puller in [&mut early, &mut late] {
             wait_for_reconnect(&mut **puller);
@@ -41,7 +41,7 @@ fn a_full_server_is_told_to_who_pushes_and_emptied_by_who_pulls() {
 }
 
 #[test]
-fn what_pullers_hold_survives_a_lost_connection_to_a_full_server() {
+fn pullers_keep_their_messages_over_a_reconnect_to_a_full_server() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..6);
@@ -59,7 +59,7 @@ fn what_pullers_hold_survives_a_lost_connection_to_a_full_server() {
 }
 
 #[test]
-fn what_came_while_sleeping_goes_back_to_a_full_server() {
+fn a_message_received_in_a_sleep_returns_to_a_full_server() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut first) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..1);
@@ -67,13 +67,13 @@ fn what_came_while_sleeping_goes_back_to_a_full_server() {
         fill(&bench.server);
         drop(first);
         assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(1), "{bench}");
-        let came = pull_stamps(&mut *bench.puller(Wait::Block), 1);
-        assert_eq!(came[0].0, 0, "{bench}");
+        let received = pull_stamps(&mut *bench.puller(Wait::Block), 1);
+        assert_eq!(received[0].0, 0, "{bench}");
     }
 }
 
 #[test]
-fn what_another_program_pushed_stays_on_a_full_server() {
+fn foreign_messages_stay_on_a_full_server() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.delivery == DeliveryGuarantee::AtMostOnce) {
         let mut puller = bench.puller(Wait::Block);
         bench.push_foreign("theirs");

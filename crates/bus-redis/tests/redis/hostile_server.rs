@@ -153,7 +153,7 @@ fn an_answer_without_an_end_is_an_error_that_names_the_bound() {
 }
 
 #[test]
-fn a_value_that_is_longer_than_any_message_is_said_so() {
+fn a_value_longer_than_any_message_is_reported() {
     let hostile = HostileRedis::start("PING", TOO_LONG_VALUE);
     let sentence = RedisBus::connect(&hostile.url("")).expect_err("no server answers so").to_string();
     assert!(sentence.contains(&hostile.address) && sentence.contains("up to 64 MiB"), "{sentence}");
@@ -161,7 +161,7 @@ fn a_value_that_is_longer_than_any_message_is_said_so() {
 }
 
 #[test]
-fn what_a_server_tells_of_itself_and_of_others_is_bounded() {
+fn answers_about_a_server_and_its_peers_are_bounded() {
     let queue = QueueConfig::new(DeliveryGuarantee::AtLeastOnce);
     for (victim, options) in [
         ("INFO", ""),
@@ -183,33 +183,33 @@ fn what_a_server_tells_of_itself_and_of_others_is_bounded() {
 }
 
 #[test]
-fn a_server_that_says_too_much_of_itself_has_settings_that_say_so() {
+fn an_oversized_answer_is_reported_in_the_settings() {
     let hostile = HostileRedis::start("INFO", NESTED);
     let about = RedisBus::connect(&hostile.url("")).unwrap_or_else(|e| panic!("{e}")).server_description();
-    let told = about.setting("connected_clients").expect_err("it has not told");
-    assert!(told.contains("16 arrays one inside the other"), "{told}");
+    let error = about.setting("connected_clients").expect_err("it has not told");
+    assert!(error.contains("16 arrays one inside the other"), "{error}");
     hostile.check_closed("INFO");
 }
 
 #[test]
-fn a_subscriber_is_told_of_a_message_without_an_end_and_comes_back() {
+fn a_subscriber_reports_an_endless_message_and_reconnects() {
     let hostile = HostileRedis::start("SUBSCRIBE", NESTED);
     let bus = RedisBus::connect(&hostile.url("")).unwrap_or_else(|e| panic!("{e}"));
     let mut subscriber = bus.subscriber(TOPIC, StartPosition::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    let mut told = None;
+    let mut error = None;
     wait_until(|| {
         match subscriber.poll(8, &mut |event| panic!("{event:?} from an answer without an end")) {
-            Err(e) => told = Some(e.to_string()),
+            Err(e) => error = Some(e.to_string()),
             Ok(_) => subscriber.wait(1_000_000),
         }
-        told.is_some()
+        error.is_some()
     });
-    hostile.check("a message", &told.unwrap_or_default(), "16 arrays one inside the other");
+    hostile.check("a message", &error.unwrap_or_default(), "16 arrays one inside the other");
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
 }
 
 #[test]
-fn a_publisher_leaves_a_server_that_sends_what_nobody_asked_for() {
+fn a_publisher_disconnects_from_a_server_that_sends_unasked() {
     let hostile = HostileRedis::start("PUBLISH", (b":1\r\n:1\r\n", b":1\r\n"));
     let bus = RedisBus::connect(&hostile.url("")).unwrap_or_else(|e| panic!("{e}"));
     let opened = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite));

@@ -6,7 +6,7 @@ use crate::connect;
 use crate::redis_server::RedisServer;
 
 #[test]
-fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
+fn killed_processes_lose_nothing_silently_and_duplicate_nothing() {
     let synced = &["--appendonly", "yes", "--appendfsync", "always"][..];
     for (name, way, settings, keeps) in [
         ("Redis publish and subscribe", "", &[][..], false),

@@ -23,7 +23,7 @@ const LOADS_SLOWLY: [&str; 6] =
 const FILL: &str = "for n = 1, 6000 do redis.call('SET', 'filler:' .. n, string.rep('x', 200)) end return 0";
 
 #[test]
-fn a_server_that_loads_is_waited_for_by_who_connects_opens_or_asks() {
+fn connects_opens_and_requests_wait_for_a_loading_server() {
     let mut loading = LoadingServer::new();
     let url = loading.server.url();
     loading.run_while_loading("connect", || drop(bus(&url, "")));
@@ -43,15 +43,19 @@ fn a_server_that_loads_is_waited_for_by_who_connects_opens_or_asks() {
 }
 
 #[test]
-fn a_server_that_loads_is_waited_for_by_who_sends() {
+fn senders_wait_for_a_loading_server() {
     let mut loading = LoadingServer::new();
     let url = loading.server.url();
     for way in ["", "?streams"] {
         let mut pusher = pusher(&bus(&url, way));
         loading.run_while_loading("push", || pusher.push(1, KIND, b"").unwrap());
         loading.run_while_loading("push_batch", || pusher.push_batch(2, KIND, &[b"one", b"two"]).unwrap());
-        let came = pull_stamps(&mut *puller(&bus(&url, way), DeliveryGuarantee::AtLeastOnce), 2);
-        assert_eq!(came, [(2, false), (2, false)], "what was pushed before is lost with the server, and nothing else");
+        let received = pull_stamps(&mut *puller(&bus(&url, way), DeliveryGuarantee::AtLeastOnce), 2);
+        assert_eq!(
+            received,
+            [(2, false), (2, false)],
+            "what was pushed before is lost with the server, and nothing else"
+        );
         bus(&url, way).remove_queue(QUEUE).unwrap();
     }
     let bus = bus(&url, "?streams");
@@ -62,7 +66,7 @@ fn a_server_that_loads_is_waited_for_by_who_sends() {
 }
 
 #[test]
-fn a_server_that_loads_is_waited_for_by_who_receives() {
+fn receivers_wait_for_a_loading_server() {
     let mut loading = LoadingServer::new();
     let bus = bus(&loading.server.url(), "?streams");
     publisher(&bus).publish(1, KIND, b"before").unwrap();
@@ -94,7 +98,7 @@ fn a_server_that_loads_is_waited_for_by_who_receives() {
 }
 
 #[test]
-fn a_server_that_loads_for_too_long_is_said_so() {
+fn a_server_that_loads_for_too_long_is_reported() {
     let mut loading = LoadingServer::new();
     let (url, streams) = (loading.server.url(), bus(&loading.server.url(), "?streams"));
     let mut publisher = publisher(&streams);
@@ -112,7 +116,7 @@ fn a_server_that_loads_for_too_long_is_said_so() {
 }
 
 #[test]
-fn a_server_that_loads_publishes_all_the_same() {
+fn a_loading_server_publishes() {
     let mut loading = LoadingServer::new();
     let bus = bus(&loading.server.url(), "");
     let mut publisher = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).unwrap_or_else(|e| panic!("{e}"));
@@ -124,7 +128,7 @@ fn a_server_that_loads_publishes_all_the_same() {
 }
 
 #[test]
-fn a_replica_that_waits_for_its_master_is_waited_for_by_who_receives() {
+fn receivers_wait_for_a_replica_without_its_master() {
     let server = RedisServer::start(&["--replica-serve-stale-data", "no"]);
     let bus = bus(&server.url(), "?streams");
     let mut publisher = publisher(&bus);
@@ -145,7 +149,7 @@ fn a_replica_that_waits_for_its_master_is_waited_for_by_who_receives() {
 }
 
 #[test]
-fn a_server_that_is_busy_with_a_script_is_waited_for() {
+fn clients_wait_for_a_server_busy_with_a_script() {
     let server = RedisServer::start(&["--lua-time-limit", "50"]);
     let bus = bus(&server.url(), "?streams");
     let mut publisher = publisher(&bus);
@@ -153,7 +157,7 @@ fn a_server_that_is_busy_with_a_script_is_waited_for() {
     let mut subscriber = bus.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
     assert!(server.cut_connections() >= 2, "a publisher and a subscriber");
-    let (mut told, mut polled) = (String::new(), Ok(0));
+    let (mut sentence, mut polled) = (String::new(), Ok(0));
     std::thread::scope(|scope| {
         let running = scope.spawn(|| server.run_command(&["EVAL", "while true do end", "0"]));
         wait_until(|| server.run_command(&["PING"]) == Err("BUSY".to_owned()));
@@ -164,19 +168,19 @@ fn a_server_that_is_busy_with_a_script_is_waited_for() {
             polled = subscriber.poll(8, &mut |event| panic!("{event:?} from a busy server"));
             asking.is_finished() || polled.is_err()
         });
-        told = asking.join().unwrap();
+        sentence = asking.join().unwrap();
         // Ends the script before any assertion: nothing else would end it.
         server.run_command(&["SCRIPT", "KILL"]).unwrap();
         running.join().unwrap().expect_err("it was ended");
     });
     assert_eq!(polled.unwrap(), 0);
-    assert!(told.contains("busy with a script") && told.contains("end it by SCRIPT KILL"), "{told}");
+    assert!(sentence.contains("busy with a script") && sentence.contains("end it by SCRIPT KILL"), "{sentence}");
     publisher.publish(2, KIND, b"after").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"after"));
 }
 
 #[test]
-fn a_server_that_cannot_write_its_disk_is_read_and_tells_who_writes() {
+fn a_server_with_a_failed_disk_is_read_and_refuses_writes() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server.url(), "?streams");
     publisher(&bus).publish(1, KIND, b"before").unwrap();

@@ -9,7 +9,7 @@ use crate::fault_proxy::{CommandFault, RedisFaultProxy};
 use crate::queues::{QUEUE, RedisQueueFixture, check_empty, is_gone, next_error, push};
 
 #[test]
-fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_be() {
+fn acknowledging_to_a_server_with_older_data_succeeds_or_fails_openly() {
     for mut bench in RedisQueueFixture::at_least_once() {
         let brief = QueueConfig { silence_ns: 1_000_000_000, ..bench.config() };
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller_with(&brief, Wait::Block));
@@ -21,15 +21,15 @@ fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_
         bench.server.kill();
         bench.server.restart();
         let acknowledged = puller.acknowledge();
-        let told = next_error(&mut *puller);
-        assert!(told.to_string().contains("may come again"), "{bench}: {told}");
-        assert!(is_gone(told), "{bench}");
+        let error = next_error(&mut *puller);
+        assert!(error.to_string().contains("may come again"), "{bench}: {error}");
+        assert!(is_gone(error), "{bench}");
         let mut other = bench.puller_with(&brief, Wait::Block);
         if bench.way.is_empty() {
             // A list cannot tell the old messages from those at their indices now.
-            let told = acknowledged.expect_err("they come again");
-            assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{bench}: {told}");
-            assert!(told.to_string().contains("2 messages"), "{bench}: {told}");
+            let error = acknowledged.expect_err("they come again");
+            assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{bench}: {error}");
+            assert!(error.to_string().contains("2 messages"), "{bench}: {error}");
             let mut again = pull_stamps(&mut *other, 4);
             again.sort_unstable();
             assert_eq!(again, [(0, true), (1, true), (2, false), (3, false)], "{bench}");
@@ -43,7 +43,7 @@ fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_
 }
 
 #[test]
-fn who_holds_something_else_in_the_places_of_a_server_that_came_back_older_deletes_none_of_it() {
+fn a_puller_deletes_no_other_messages_on_a_server_with_older_data() {
     let mut bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
     push(&mut *pusher, 0..2);
@@ -57,8 +57,8 @@ fn who_holds_something_else_in_the_places_of_a_server_that_came_back_older_delet
     assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)]);
     bench.server.kill();
     bench.server.restart();
-    let told = puller.acknowledge().expect_err("another message lies in its place");
-    assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{told}");
+    let error = puller.acknowledge().expect_err("another message lies in its place");
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
     assert!(is_gone(next_error(&mut *puller)));
     let mut again = pull_stamps(&mut *puller, 2);
     again.sort_unstable();
@@ -66,7 +66,7 @@ fn who_holds_something_else_in_the_places_of_a_server_that_came_back_older_delet
 }
 
 #[test]
-fn what_is_taken_out_at_most_once_and_never_arrives_is_told() {
+fn messages_lost_in_flight_at_most_once_are_reported() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.delivery == DeliveryGuarantee::AtMostOnce) {
         for sleeps in [false, true] {
             let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
@@ -78,24 +78,24 @@ fn what_is_taken_out_at_most_once_and_never_arrives_is_told() {
             }
             let pulled = puller.pull(8, &mut |pulled| panic!("{pulled:?} from a server that is halted"));
             resume_process(bench.server.pid());
-            let told = pulled.expect_err("nobody knows what it took out");
-            let most = if sleeps { "up to 1 messages" } else { "up to 8 messages" };
-            assert!(told.to_string().contains(most), "{bench}: {told}");
-            assert!(is_gone(told), "{bench}");
+            let error = pulled.expect_err("nobody knows what it took out");
+            let limit_text = if sleeps { "up to 1 messages" } else { "up to 8 messages" };
+            assert!(error.to_string().contains(limit_text), "{bench}: {error}");
+            assert!(is_gone(error), "{bench}");
             // The loss is reported once.
             push(&mut *pusher, 20..21);
-            let mut came = Vec::new();
+            let mut received = Vec::new();
             wait_until(|| {
-                let pulled = puller.pull(8, &mut |pulled| came.push(pulled.message.stamp));
+                let pulled = puller.pull(8, &mut |pulled| received.push(pulled.message.stamp));
                 pulled.unwrap_or_else(|e| panic!("{bench}: {e}"));
-                came.last() == Some(&20)
+                received.last() == Some(&20)
             });
         }
     }
 }
 
 #[test]
-fn a_connection_that_was_cut_before_anything_was_asked_for_loses_nothing() {
+fn a_connection_cut_before_any_request_loses_nothing() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.delivery == DeliveryGuarantee::AtMostOnce) {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..6);
@@ -110,7 +110,7 @@ fn a_connection_that_was_cut_before_anything_was_asked_for_loses_nothing() {
 }
 
 #[test]
-fn a_stream_that_was_removed_under_its_puller_is_told_and_acknowledges_nothing() {
+fn a_stream_removed_under_its_puller_acknowledges_nothing() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| !bench.way.is_empty()) {
         for sleeps in [false, true] {
             let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
@@ -119,9 +119,9 @@ fn a_stream_that_was_removed_under_its_puller_is_told_and_acknowledges_nothing()
             bench.server.run_command(&["FLUSHALL"]).unwrap();
             push(&mut *pusher, 10..11);
             if bench.delivery == DeliveryGuarantee::AtLeastOnce {
-                let told = puller.acknowledge().expect_err("the server has none of them");
-                assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{bench}: {told}");
-                assert!(told.to_string().contains("2 messages"), "{bench}: {told}");
+                let error = puller.acknowledge().expect_err("the server has none of them");
+                assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{bench}: {error}");
+                assert!(error.to_string().contains("2 messages"), "{bench}: {error}");
             }
             if sleeps {
                 puller.wait(1_000_000_000);
@@ -135,7 +135,7 @@ fn a_stream_that_was_removed_under_its_puller_is_told_and_acknowledges_nothing()
 }
 
 #[test]
-fn each_puller_of_a_stream_that_was_removed_and_made_anew_is_told_once() {
+fn each_puller_reports_a_recreated_stream_once() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| !bench.way.is_empty()) {
         let mut pullers = [Wait::Yield, Wait::Block, Wait::Block].map(|wait| bench.puller(wait));
         pullers.iter_mut().for_each(|puller| check_empty(&mut **puller));
@@ -155,14 +155,15 @@ fn each_puller_of_a_stream_that_was_removed_and_made_anew_is_told_once() {
             bench.server.calls("xinfo") >= looks + 9
         });
         push(&mut *bench.pusher(), 0..3);
-        let mut came: Vec<(u64, bool)> = pullers.iter_mut().flat_map(|puller| pull_stamps(&mut **puller, 1)).collect();
-        came.sort_unstable();
-        assert_eq!(came, [(0, false), (1, false), (2, false)], "{bench}");
+        let mut received: Vec<(u64, bool)> =
+            pullers.iter_mut().flat_map(|puller| pull_stamps(&mut **puller, 1)).collect();
+        received.sort_unstable();
+        assert_eq!(received, [(0, false), (1, false), (2, false)], "{bench}");
     }
 }
 
 #[test]
-fn a_stream_that_was_made_anew_while_a_connection_was_lost_is_told_once() {
+fn a_stream_recreated_during_an_outage_is_reported_once() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| !bench.way.is_empty()) {
         let mut puller = bench.puller(Wait::Block);
         push(&mut *bench.pusher(), 0..1);
@@ -180,7 +181,7 @@ fn a_stream_that_was_made_anew_while_a_connection_was_lost_is_told_once() {
 }
 
 #[test]
-fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
+fn a_message_prefetched_before_a_long_silence_is_delivered_once() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
         push(&mut *pusher, 0..1);
@@ -203,7 +204,7 @@ fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
 }
 
 #[test]
-fn an_acknowledgement_that_is_done_late_is_one() {
+fn a_late_acknowledgement_counts() {
     for bench in RedisQueueFixture::at_least_once() {
         let brief = QueueConfig { silence_ns: 1_000_000_000, ..bench.config() };
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller_with(&brief, Wait::Block));
@@ -227,7 +228,7 @@ fn an_acknowledgement_that_is_done_late_is_one() {
 }
 
 #[test]
-fn who_may_be_silent_for_long_loses_nothing_to_who_may_not() {
+fn a_puller_with_a_long_silence_limit_loses_nothing_to_a_short_one() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut patient, mut hasty) = (bench.pusher(), bench.puller(Wait::Block), bench.hasty_puller());
         push(&mut *pusher, 0..3);
@@ -248,7 +249,7 @@ fn who_may_be_silent_for_long_loses_nothing_to_who_may_not() {
 }
 
 #[test]
-fn what_is_given_back_comes_at_once_however_long_pullers_may_be_silent() {
+fn a_returned_message_comes_at_once_under_any_silence_limit() {
     for bench in RedisQueueFixture::at_least_once() {
         let endless = QueueConfig { silence_ns: u64::MAX, ..bench.config() };
         let mut pullers = [(); 2].map(|()| bench.puller_with(&endless, Wait::Block));
@@ -262,7 +263,7 @@ fn what_is_given_back_comes_at_once_however_long_pullers_may_be_silent() {
 }
 
 #[test]
-fn what_a_lost_connection_asked_for_is_not_done_late() {
+fn requests_of_a_lost_connection_take_no_late_effect() {
     let bench = RedisQueueFixture::at_least_once().remove(1);
     let brief = QueueConfig { silence_ns: 3_000_000_000, ..bench.config() };
     let wire = RedisFaultProxy::to(bench.server.port(), "\r\nXDEL\r\n", CommandFault::Delayed);
@@ -276,8 +277,11 @@ fn what_a_lost_connection_asked_for_is_not_done_late() {
         // The acknowledgement is in flight for longer than this puller may be silent.
         assert_eq!(pull_stamps(&mut *other, 1), [(0, true)]);
         assert!(wire.is_command_seen());
-        let told = acknowledging.join().unwrap().expect_err("it is the other one's");
-        assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")), "{told}");
+        let error = acknowledging.join().unwrap().expect_err("it is the other one's");
+        assert!(
+            matches!(&error, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")),
+            "{error}"
+        );
     });
     wire.release();
     // Commands that have arrived by now are done after the answer to PING.
@@ -292,7 +296,7 @@ fn what_a_lost_connection_asked_for_is_not_done_late() {
 }
 
 #[test]
-fn what_goes_back_to_a_list_without_an_answer_goes_back_once() {
+fn a_return_to_a_list_without_an_answer_happens_once() {
     for sleeps in [false, true] {
         // A list with at-most-once delivery.
         let bench = RedisQueueFixture::all().remove(0);
@@ -309,7 +313,7 @@ fn what_goes_back_to_a_list_without_an_answer_goes_back_once() {
             puller.wait(1_000_000_000);
         }
         wait_until(|| match puller.pull(64, &mut |pulled| panic!("{pulled:?} lies behind what is not ours")) {
-            Err(told) => told.to_string().contains("what another program has pushed"),
+            Err(error) => error.to_string().contains("what another program has pushed"),
             Ok(_) => {
                 puller.wait(1_000_000);
                 false

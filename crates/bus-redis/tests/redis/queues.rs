@@ -14,7 +14,7 @@ pub const QUEUE: &str = "tickpath:test:orders";
 pub const KIND: u8 = 16;
 
 #[test]
-fn what_is_held_survives_a_lost_connection_and_what_is_acknowledged_never_comes_again() {
+fn a_puller_keeps_its_unacknowledged_messages_over_a_reconnect() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..10);
@@ -24,9 +24,9 @@ fn what_is_held_survives_a_lost_connection_and_what_is_acknowledged_never_comes_
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         bench.server.cut_connections();
         let rest = pull_stamps(&mut *puller, 6);
-        let came: Vec<u64> = held.iter().chain(&rest).map(|came| came.0).collect();
-        assert_eq!(came, (0..10).collect::<Vec<u64>>(), "{bench}");
-        assert!(held.iter().chain(&rest).all(|came| !came.1), "{bench}: {held:?}, {rest:?}");
+        let received: Vec<u64> = held.iter().chain(&rest).map(|received| received.0).collect();
+        assert_eq!(received, (0..10).collect::<Vec<u64>>(), "{bench}");
+        assert!(held.iter().chain(&rest).all(|received| !received.1), "{bench}: {held:?}, {rest:?}");
         assert!(puller.reconnects() >= Some(1), "{bench}: its connection was cut");
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         check_empty(&mut *puller);
@@ -35,20 +35,20 @@ fn what_is_held_survives_a_lost_connection_and_what_is_acknowledged_never_comes_
 }
 
 #[test]
-fn what_came_while_sleeping_and_was_not_pulled_goes_back() {
+fn a_message_received_in_a_sleep_and_not_pulled_is_returned() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut first) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..1);
         first.wait(60_000_000_000);
         drop(first);
         assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(1), "{bench}");
-        let came = pull_stamps(&mut *bench.puller(Wait::Block), 1);
-        assert_eq!(came[0].0, 0, "{bench}");
+        let received = pull_stamps(&mut *bench.puller(Wait::Block), 1);
+        assert_eq!(received[0].0, 0, "{bench}");
     }
 }
 
 #[test]
-fn a_queue_that_is_lost_or_removed_is_made_anew() {
+fn a_lost_or_removed_queue_is_recreated() {
     for mut bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..3);
@@ -93,7 +93,7 @@ fn removal_leaves_no_key() {
 }
 
 #[test]
-fn a_list_that_is_empty_and_has_no_pullers_leaves_no_key() {
+fn an_empty_list_without_pullers_leaves_no_key() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.way.is_empty()) {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..20);
@@ -105,22 +105,22 @@ fn a_list_that_is_empty_and_has_no_pullers_leaves_no_key() {
 }
 
 #[test]
-fn what_another_program_pushes_is_refused_and_stays() {
+fn foreign_messages_are_refused_and_stay() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 7..9);
         bench.push_foreign("{\"price\": 64000.25}");
         push(&mut *pusher, 9..10);
-        let mut came = Vec::new();
+        let mut received = Vec::new();
         for limit in [1, 64] {
-            let told = loop {
-                match puller.pull(limit, &mut |pulled| came.push(pulled.message.stamp)) {
+            let error = loop {
+                match puller.pull(limit, &mut |pulled| received.push(pulled.message.stamp)) {
                     Ok(_) => puller.wait(1_000_000),
                     Err(e) => break e.to_string(),
                 }
             };
-            assert!(told.contains("what another program has pushed"), "{bench}: {told}");
-            assert!(came.starts_with(&[7, 8]), "{bench}: {came:?}");
+            assert!(error.contains("what another program has pushed"), "{bench}: {error}");
+            assert!(received.starts_with(&[7, 8]), "{bench}: {received:?}");
             // A stream skips a foreign message and reports it once; the next foreign message is reported again.
             if !bench.way.is_empty() {
                 bench.push_foreign("{\"price\": 64000.5}");
@@ -144,28 +144,28 @@ fn what_another_program_pushes_is_refused_and_stays() {
 }
 
 #[test]
-fn what_another_program_pushes_is_taken_by_name() {
+fn foreign_messages_are_pulled_under_a_configured_kind() {
     for bench in RedisQueueFixture::all() {
         bench.push_foreign("hello");
         let config = QueueConfig { foreign: Some(128), ..bench.config() };
         for wait in [Wait::Yield, Wait::Block] {
             let mut puller = bench.bus.puller(QUEUE, &config, wait).unwrap_or_else(|e| panic!("{bench}: {e}"));
-            let mut came = Vec::new();
-            while came.is_empty() {
+            let mut received = Vec::new();
+            while received.is_empty() {
                 puller.wait(1_000_000_000);
                 puller
-                    .pull(8, &mut |pulled| came.push((pulled.message.kind, pulled.message.payload.to_vec())))
+                    .pull(8, &mut |pulled| received.push((pulled.message.kind, pulled.message.payload.to_vec())))
                     .unwrap();
             }
             puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
-            assert_eq!(came, [(128, b"hello".to_vec())], "{bench}");
+            assert_eq!(received, [(128, b"hello".to_vec())], "{bench}");
             bench.push_foreign("hello");
         }
     }
 }
 
 #[test]
-fn a_call_takes_no_more_bytes_than_it_says() {
+fn a_pull_takes_a_bounded_number_of_bytes() {
     const MESSAGES: u64 = 20;
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
@@ -173,20 +173,24 @@ fn a_call_takes_no_more_bytes_than_it_says() {
         for stamp in 0..MESSAGES {
             pusher.push(stamp, KIND, &large).unwrap();
         }
-        let (mut came, mut calls) = (Vec::new(), 0);
-        while came.len() < MESSAGES as usize {
-            let before = came.len();
-            puller.pull(1024, &mut |pulled| came.push(pulled.message.stamp)).unwrap();
-            assert!((1..=MAX_PULLED_BYTES >> 20).contains(&(came.len() - before)), "{bench}: {} at once", came.len());
+        let (mut received, mut calls) = (Vec::new(), 0);
+        while received.len() < MESSAGES as usize {
+            let before = received.len();
+            puller.pull(1024, &mut |pulled| received.push(pulled.message.stamp)).unwrap();
+            assert!(
+                (1..=MAX_PULLED_BYTES >> 20).contains(&(received.len() - before)),
+                "{bench}: {} at once",
+                received.len()
+            );
             calls += 1;
         }
-        assert!(came.iter().copied().eq(0..MESSAGES) && calls >= 3, "{bench}: {came:?} in {calls} calls");
+        assert!(received.iter().copied().eq(0..MESSAGES) && calls >= 3, "{bench}: {received:?} in {calls} calls");
         puller.acknowledge().unwrap();
     }
 }
 
 #[test]
-fn what_was_given_to_others_is_not_acknowledged() {
+fn messages_given_to_other_pullers_are_not_acknowledged() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
         push(&mut *pusher, 0..3);
@@ -194,8 +198,11 @@ fn what_was_given_to_others_is_not_acknowledged() {
         // The first puller is not polled meanwhile, so the other takes it for dead.
         let mut other = bench.hasty_puller();
         assert_eq!(pull_stamps(&mut *other, 3), [(0, true), (1, true), (2, true)], "{bench}");
-        let told = silent.acknowledge().expect_err("they are the other one's");
-        assert!(matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("3 messages"), "{told}");
+        let error = silent.acknowledge().expect_err("they are the other one's");
+        assert!(
+            matches!(error, ReceiveError::NotAcknowledged(_)) && error.to_string().contains("3 messages"),
+            "{error}"
+        );
         silent.acknowledge().expect("it is told once");
         other.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
         assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(0), "{bench}");
@@ -203,7 +210,7 @@ fn what_was_given_to_others_is_not_acknowledged() {
 }
 
 #[test]
-fn a_sign_of_life_that_broke_is_told_over_a_new_connection() {
+fn a_broken_heartbeat_is_reported_over_a_new_connection() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.hasty_puller());
     push(&mut *pusher, 0..3);
@@ -211,13 +218,13 @@ fn a_sign_of_life_that_broke_is_told_over_a_new_connection() {
     let mut client = bench.server.client();
     wait_until(|| redis::cmd("KEYS").arg("*/alive/*").query::<Vec<String>>(&mut client).unwrap().is_empty());
     bench.server.cut_connections();
-    let told = puller.acknowledge().expect_err("nobody knows who had them meanwhile");
-    assert!(matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("3 messages"), "{told}");
+    let error = puller.acknowledge().expect_err("nobody knows who had them meanwhile");
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.to_string().contains("3 messages"), "{error}");
     assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(3));
 }
 
 #[test]
-fn who_was_silent_for_too_long_takes_nothing_from_others_when_it_is_dropped() {
+fn a_dropped_puller_returns_nothing_that_others_claimed() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
         push(&mut *pusher, 0..3);
@@ -231,7 +238,7 @@ fn who_was_silent_for_too_long_takes_nothing_from_others_when_it_is_dropped() {
 }
 
 #[test]
-fn an_acknowledgement_gets_through_where_another_program_has_pushed_meanwhile() {
+fn an_acknowledgement_succeeds_beside_foreign_messages() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..2);
@@ -245,31 +252,31 @@ fn an_acknowledgement_gets_through_where_another_program_has_pushed_meanwhile() 
 }
 
 #[test]
-fn what_another_program_pushed_to_a_list_is_looked_at_and_not_taken() {
+fn a_foreign_message_in_a_list_is_inspected_and_not_taken() {
     for bench in RedisQueueFixture::all().into_iter().filter(|bench| bench.way.is_empty()) {
         let mut puller = bench.puller(Wait::Yield);
         bench.push_foreign("theirs");
         for limit in [1, 8, 1, 8] {
-            let told = puller.pull(limit, &mut |pulled| panic!("{pulled:?}")).expect_err("it is not ours").to_string();
-            assert!(told.contains("what another program has pushed"), "{bench}: {told}");
+            let error = puller.pull(limit, &mut |pulled| panic!("{pulled:?}")).expect_err("it is not ours").to_string();
+            assert!(error.contains("what another program has pushed"), "{bench}: {error}");
         }
         let mut client = bench.server.client();
         let commands: String = redis::cmd("INFO").arg("commandstats").query(&mut client).unwrap();
         // At most once, the foreign message is detected when it was taken, and not taken again. At least once, it stays
         // with the puller.
-        let most = usize::from(bench.delivery == DeliveryGuarantee::AtMostOnce);
+        let max = usize::from(bench.delivery == DeliveryGuarantee::AtMostOnce);
         let put_back = commands
             .split("cmdstat_rpush:calls=")
             .nth(1)
             .map_or(0, |rest| rest.split(',').next().and_then(|calls| calls.parse::<usize>().ok()).expect("a count"));
-        assert!(put_back <= most, "{bench}: {commands}");
+        assert!(put_back <= max, "{bench}: {commands}");
         let kept: Vec<String> = redis::cmd("LRANGE").arg(QUEUE).arg(0).arg(-1).query(&mut client).unwrap();
         assert_eq!(kept, ["theirs"], "{bench}");
     }
 }
 
 #[test]
-fn what_lies_behind_another_programs_message_goes_back_as_it_was() {
+fn messages_behind_a_foreign_one_return_unchanged() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut fallen) = (bench.pusher(), bench.puller(Wait::Yield));
     push(&mut *pusher, 0..2);
@@ -289,7 +296,7 @@ fn what_lies_behind_another_programs_message_goes_back_as_it_was() {
 }
 
 #[test]
-fn a_server_may_forget_scripts_and_need_not_keep_them() {
+fn pullers_work_on_a_server_that_forgets_or_refuses_scripts() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
     for (stamp, command) in [
@@ -310,17 +317,17 @@ fn a_server_may_forget_scripts_and_need_not_keep_them() {
 }
 
 #[test]
-fn what_another_program_pushed_goes_back_from_a_sleeper_that_falls() {
+fn a_dropped_puller_returns_a_foreign_message_to_the_queue() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
     push(&mut *pusher, 0..1);
     assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)]);
     let mut client = bench.server.client();
-    let taken: Vec<String> = redis::cmd("KEYS").arg("*/taken/*").query(&mut client).unwrap();
-    assert_eq!(taken.len(), 1, "{taken:?}");
+    let taken_keys: Vec<String> = redis::cmd("KEYS").arg("*/taken/*").query(&mut client).unwrap();
+    assert_eq!(taken_keys.len(), 1, "{taken_keys:?}");
     // Simulates a puller that slept and was woken by a foreign message.
     bench.push_foreign("theirs");
-    redis::cmd("LMOVE").arg(QUEUE).arg(&taken[0]).arg("RIGHT").arg("LEFT").exec(&mut client).unwrap();
+    redis::cmd("LMOVE").arg(QUEUE).arg(&taken_keys[0]).arg("RIGHT").arg("LEFT").exec(&mut client).unwrap();
     drop(puller);
     let kept: Vec<String> = redis::cmd("LRANGE").arg(QUEUE).arg(0).arg(-1).query(&mut client).unwrap();
     assert_eq!(kept, ["theirs"]);
@@ -328,7 +335,7 @@ fn what_another_program_pushed_goes_back_from_a_sleeper_that_falls() {
 }
 
 #[test]
-fn all_keys_of_a_queue_lie_in_one_slot_of_a_cluster() {
+fn all_keys_of_a_queue_share_a_cluster_slot() {
     let bench = RedisQueueFixture::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
     push(&mut *pusher, 0..3);
@@ -344,7 +351,7 @@ fn all_keys_of_a_queue_lie_in_one_slot_of_a_cluster() {
 }
 
 #[test]
-fn a_replica_is_waited_for_by_who_pulls_and_told_to_who_pushes() {
+fn pullers_wait_for_a_replica_and_pushers_get_an_error() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         bench.server.run_command(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
@@ -362,7 +369,7 @@ fn a_replica_is_waited_for_by_who_pulls_and_told_to_who_pushes() {
 }
 
 #[test]
-fn what_is_no_queue_is_left_alone() {
+fn a_key_that_is_no_queue_is_left_alone() {
     for bench in RedisQueueFixture::all() {
         let mut client = bench.server.client();
         redis::cmd("SET").arg(QUEUE).arg("mine").exec(&mut client).unwrap();

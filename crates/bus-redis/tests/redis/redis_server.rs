@@ -86,21 +86,21 @@ impl RedisServer {
     /// Runs one command on a separate connection. Returns the server's answer, or the code of its error.
     pub fn run_command(&self, command: &[&str]) -> Result<redis::Value, String> {
         let (name, arguments) = command.split_first().unwrap();
-        let said = redis::cmd(name).arg(arguments).query(&mut self.client());
-        said.map_err(|e: redis::RedisError| e.code().unwrap_or_default().to_owned())
+        let answer = redis::cmd(name).arg(arguments).query(&mut self.client());
+        answer.map_err(|e: redis::RedisError| e.code().unwrap_or_default().to_owned())
     }
 
     /// Returns how often the server refused a command with this error code.
     pub fn refusals(&self, word: &str) -> u64 {
-        let said: String = redis::cmd("INFO").arg("errorstats").query(&mut self.client()).unwrap();
+        let answer: String = redis::cmd("INFO").arg("errorstats").query(&mut self.client()).unwrap();
         let field = format!("errorstat_{word}:count=");
-        said.lines().find_map(|line| line.strip_prefix(&field)).map_or(0, |count| count.trim().parse().unwrap())
+        answer.lines().find_map(|line| line.strip_prefix(&field)).map_or(0, |count| count.trim().parse().unwrap())
     }
 
     /// Returns the number of calls of a command, subcommands included.
     pub fn calls(&self, command: &str) -> u64 {
-        let said: String = redis::cmd("INFO").arg("commandstats").query(&mut self.client()).unwrap();
-        let of_command = said.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.strip_prefix(command));
+        let answer: String = redis::cmd("INFO").arg("commandstats").query(&mut self.client()).unwrap();
+        let of_command = answer.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.strip_prefix(command));
         let calls = of_command.filter_map(|line| line.split_once(":calls=")?.1.split(',').next()?.parse::<u64>().ok());
         calls.sum()
     }
@@ -138,23 +138,23 @@ fn launch(port: u16, settings: &[String], dir: &TempDir) -> Child {
     let (port_text, socket, folder) = (port.to_string(), socket(dir), dir.path());
     let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
     let (socket, folder) = (text(&socket), text(folder));
-    let mut words = vec!["--port", &port_text, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
-    words.extend(["--dir", &folder, "--unixsocket", &socket]);
-    words.extend(settings.iter().map(String::as_str));
-    run(&words, None, port, dir)
+    let mut arguments = vec!["--port", &port_text, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+    arguments.extend(["--dir", &folder, "--unixsocket", &socket]);
+    arguments.extend(settings.iter().map(String::as_str));
+    run(&arguments, None, port, dir)
 }
 
 /// Starts `redis-server` with these arguments after its configuration file, if any; returns when it is listening.
-fn run(words: &[&str], file: Option<&std::path::Path>, port: u16, dir: &TempDir) -> Child {
+fn run(arguments: &[&str], file: Option<&std::path::Path>, port: u16, dir: &TempDir) -> Child {
     let mut command = Command::new("redis-server");
-    command.args(file).args(words).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(file).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
     let mut process =
         command.spawn().unwrap_or_else(|e| panic!("install redis-server (apt-get install redis-server): {e}"));
     for _ in 0..6000 {
         let answers = TcpStream::connect(("127.0.0.1", port)).is_ok() && UnixStream::connect(socket(dir)).is_ok();
         // Checked after connecting: another process may have answered on this port.
         if let Some(status) = process.try_wait().unwrap() {
-            panic!("redis-server ended with {status}; run it by hand with {words:?} to see why");
+            panic!("redis-server ended with {status}; run it by hand with {arguments:?} to see why");
         }
         if answers {
             return process;

@@ -14,7 +14,7 @@ const KIND: u8 = 16;
 type Entry = (String, Vec<(String, Vec<u8>)>);
 
 #[test]
-fn the_tail_of_a_publisher_that_has_ended_is_missed_also_if_his_successor_begins_anew() {
+fn the_lost_tail_of_an_ended_publisher_is_missed_despite_a_successor() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
     let mut subscriber = subscriber(&bus, StartPosition::Now);
@@ -25,24 +25,24 @@ fn the_tail_of_a_publisher_that_has_ended_is_missed_also_if_his_successor_begins
     drop(first);
     server.run_command(&["XTRIM", TOPIC, "MAXLEN", "0"]).unwrap();
     publish(&mut *publisher(&bus), 100..101);
-    let (mut came, mut missed, mut is_last) = (1, 0, false);
+    let (mut received, mut missed, mut is_last) = (1, 0, false);
     while !is_last {
         match next_event(&mut *subscriber) {
             OwnedEvent::Gap(Gap::Missed(more)) => missed += more,
             OwnedEvent::Message { stamp, .. } => {
                 is_last = stamp == 100;
-                came += u64::from(!is_last);
+                received += u64::from(!is_last);
             }
             other => panic!("{other:?}"),
         }
     }
     assert!(missed > 0);
-    assert_eq!(came + missed, 11, "{missed} are told as missed, before what follows");
+    assert_eq!(received + missed, 11, "{missed} are told as missed, before what follows");
     check_no_event(&mut *subscriber);
 }
 
 #[test]
-fn a_publisher_who_came_and_went_in_a_trimmed_stream_is_missed_behind_one_who_stays() {
+fn a_short_lived_publisher_in_a_trimmed_stream_is_missed() {
     for is_resumed in [false, true] {
         let server = RedisServer::start(&[]);
         let bus = streams(&server);
@@ -69,7 +69,7 @@ fn a_publisher_who_came_and_went_in_a_trimmed_stream_is_missed_behind_one_who_st
 }
 
 #[test]
-fn a_stream_that_was_removed_and_made_anew_is_told_and_begun_at_its_beginning() {
+fn a_recreated_stream_is_reported_and_read_from_its_beginning() {
     // Shorter than the old stream, and longer.
     for count in [2, 9] {
         let server = RedisServer::start(&[]);
@@ -90,7 +90,7 @@ fn a_stream_that_was_removed_and_made_anew_is_told_and_begun_at_its_beginning() 
 }
 
 #[test]
-fn a_server_that_went_back_and_has_its_data_again_gives_nothing_twice() {
+fn a_server_that_recovers_its_data_delivers_nothing_twice() {
     let add = |server: &RedisServer, numbers: std::ops::Range<u64>| {
         for number in numbers {
             server.run_command(&["XADD", TOPIC, "*", "m", &number.to_string()]).unwrap();
@@ -127,7 +127,7 @@ fn a_server_that_went_back_and_has_its_data_again_gives_nothing_twice() {
 }
 
 #[test]
-fn another_subscriber_goes_on_behind_a_token_and_counts_what_is_gone() {
+fn a_token_resumes_another_subscriber_and_counts_the_gap() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
     let mut publisher = publisher(&bus);
@@ -159,7 +159,7 @@ fn another_subscriber_goes_on_behind_a_token_and_counts_what_is_gone() {
 }
 
 #[test]
-fn what_is_trimmed_behind_a_reconnection_is_told_too() {
+fn entries_trimmed_before_a_reconnect_are_reported() {
     let mut server = RedisServer::start(&[]);
     let bus = streams(&server);
     publish(&mut *publisher(&bus), 0..10);
@@ -167,7 +167,7 @@ fn what_is_trimmed_behind_a_reconnection_is_told_too() {
     for stamp in 0..4 {
         assert_eq!(next_event(&mut *first), OwnedEvent::message(stamp, b""));
     }
-    let mut place = token(&*first);
+    let mut position = token(&*first);
     drop(first);
     server.run_command(&["SAVE"]).unwrap();
     server.kill();
@@ -177,17 +177,17 @@ fn what_is_trimmed_behind_a_reconnection_is_told_too() {
     // counted.
     for (left, gap) in [("10", Gap::Reconnected), ("3", Gap::Reconnected), ("1", Gap::Missed(2))] {
         server.run_command(&["XTRIM", TOPIC, "MAXLEN", left]).unwrap();
-        let mut next = subscriber(&bus, StartPosition::After(place));
+        let mut next = subscriber(&bus, StartPosition::After(position));
         assert_eq!(next_event(&mut *next), OwnedEvent::Gap(gap), "{left} are left");
-        place = token(&*next);
+        position = token(&*next);
     }
-    let mut last = subscriber(&bus, StartPosition::After(place));
+    let mut last = subscriber(&bus, StartPosition::After(position));
     assert_eq!(next_event(&mut *last), OwnedEvent::message(9, b""));
     check_no_event(&mut *last);
 }
 
 #[test]
-fn behind_a_token_of_a_topic_that_is_gone_or_another_one_that_is_told() {
+fn a_token_reports_a_removed_or_recreated_topic() {
     for comes_late in [true, false] {
         let server = RedisServer::start(&[]);
         let bus = streams(&server);
@@ -210,7 +210,7 @@ fn behind_a_token_of_a_topic_that_is_gone_or_another_one_that_is_told() {
 }
 
 #[test]
-fn a_token_outlives_a_server_that_syncs_each_write_and_tells_of_any_other() {
+fn a_token_survives_the_restart_of_a_durable_server_only() {
     for (settings, is_kept) in [(&["--appendonly", "yes", "--appendfsync", "always"][..], true), (&[], false)] {
         let mut server = RedisServer::start(settings);
         let bus = streams(&server);
@@ -235,7 +235,7 @@ fn a_token_outlives_a_server_that_syncs_each_write_and_tells_of_any_other() {
 }
 
 #[test]
-fn a_replica_that_lags_behind_a_token_gives_nothing_again() {
+fn a_replica_behind_a_token_delivers_nothing_again() {
     let (master, replica) = (RedisServer::start(&["--repl-diskless-sync-delay", "0"]), RedisServer::start(&[]));
     replica.run_command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
     let add = |numbers: std::ops::Range<u64>| {
@@ -261,7 +261,7 @@ fn a_replica_that_lags_behind_a_token_gives_nothing_again() {
 }
 
 #[test]
-fn an_older_copy_of_the_disk_of_a_server_that_syncs_each_write_gives_nothing_twice() {
+fn an_older_disk_copy_of_a_durable_server_delivers_nothing_twice() {
     for by_token in [false, true] {
         let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
         let bus = streams(&server);
@@ -293,7 +293,7 @@ fn an_older_copy_of_the_disk_of_a_server_that_syncs_each_write_gives_nothing_twi
 }
 
 #[test]
-fn a_stream_that_was_made_anew_with_the_same_ids_is_another_one() {
+fn a_stream_recreated_with_the_same_ids_is_detected() {
     for by_token in [false, true] {
         let server = RedisServer::start(&[]);
         let (bus, mut client) = (streams(&server), server.client());
@@ -321,19 +321,19 @@ fn a_stream_that_was_made_anew_with_the_same_ids_is_another_one() {
         } else {
             server.cut_connections();
         }
-        let mut came = Vec::new();
-        while came.last() != Some(&OwnedEvent::message(14, b"")) {
-            came.push(next_event(&mut *subscriber));
+        let mut received = Vec::new();
+        while received.last() != Some(&OwnedEvent::message(14, b"")) {
+            received.push(next_event(&mut *subscriber));
         }
-        let gap = came.iter().position(|event| *event == OwnedEvent::Gap(Gap::Reconnected)).expect("it is told");
+        let gap = received.iter().position(|event| *event == OwnedEvent::Gap(Gap::Reconnected)).expect("it is told");
         let anew: Vec<_> = (10..15).map(|stamp| OwnedEvent::message(stamp, b"")).collect();
-        assert_eq!(came[gap + 1..], anew, "by a token: {by_token}");
+        assert_eq!(received[gap + 1..], anew, "by a token: {by_token}");
         check_no_event(&mut *subscriber);
     }
 }
 
 #[test]
-fn publish_and_subscribe_has_no_token_and_takes_none() {
+fn publish_and_subscribe_has_no_token_and_refuses_one() {
     let server = RedisServer::start(&[]);
     let (plain, streams) = (RedisBus::connect(&server.url()).unwrap(), streams(&server));
     assert_eq!(subscriber(&plain, StartPosition::Now).resume_token(), None);

@@ -11,13 +11,16 @@ use tickpath_clock::Wait;
 use crate::queues::{KIND, QUEUE, RedisQueueFixture, check_empty, next_error, push};
 
 #[test]
-fn a_message_that_is_given_back_comes_again_and_the_others_do_not() {
+fn only_the_returned_message_is_redelivered() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..4);
-        let came = pull(&mut *puller, 4);
-        assert!(came.iter().all(|one| !one.redelivered && one.deliveries == bench.counted(1)), "{bench}: {came:?}");
-        give_back(&mut *puller, came[1].tag);
+        let received = pull(&mut *puller, 4);
+        assert!(
+            received.iter().all(|one| !one.redelivered && one.deliveries == bench.counted(1)),
+            "{bench}: {received:?}"
+        );
+        give_back(&mut *puller, received[1].tag);
         assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(1), "{bench}");
         let mut other = bench.puller(Wait::Block);
         let again = pull(&mut *other, 1);
@@ -35,11 +38,11 @@ fn a_message_that_is_given_back_comes_again_and_the_others_do_not() {
 }
 
 #[test]
-fn a_sleeper_gets_what_another_gives_back() {
+fn a_sleeping_puller_gets_a_message_that_another_returns() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut puller, mut sleeper) = (bench.puller(Wait::Yield), bench.puller(Wait::Block));
         push(&mut *bench.pusher(), 0..1);
-        let came = pull(&mut *puller, 1);
+        let received = pull(&mut *puller, 1);
         let again = std::thread::scope(|scope| {
             let sleeping = scope.spawn(|| {
                 let mut again = Vec::new();
@@ -50,7 +53,7 @@ fn a_sleeper_gets_what_another_gives_back() {
                 });
                 again
             });
-            give_back(&mut *puller, came[0].tag);
+            give_back(&mut *puller, received[0].tag);
             sleeping.join().unwrap()
         });
         assert_eq!(again, [(0, true)], "{bench}");
@@ -58,13 +61,13 @@ fn a_sleeper_gets_what_another_gives_back() {
 }
 
 #[test]
-fn all_can_be_given_back_in_any_order() {
+fn messages_can_be_returned_in_any_order() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..5);
-        let came = pull(&mut *puller, 5);
+        let received = pull(&mut *puller, 5);
         for at in [2, 0, 4, 1] {
-            give_back(&mut *puller, came[at].tag);
+            give_back(&mut *puller, received[at].tag);
         }
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         let mut again = pull_stamps(&mut *puller, 4);
@@ -76,52 +79,52 @@ fn all_can_be_given_back_in_any_order() {
 }
 
 #[test]
-fn what_is_nobodys_to_give_is_not_taken_back() {
+fn an_unknown_tag_is_not_returned() {
     for bench in RedisQueueFixture::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..2);
-        let came = pull(&mut *puller, 2);
+        let received = pull(&mut *puller, 2);
         if bench.delivery == DeliveryGuarantee::AtMostOnce {
-            assert_eq!(came[0].tag, 0, "{bench}");
-            let refused = puller.give_back(came[0].tag).expect_err("it is gone");
+            assert_eq!(received[0].tag, 0, "{bench}");
+            let refused = puller.give_back(received[0].tag).expect_err("it is gone");
             assert!(matches!(refused, ReceiveError::Other(_)) && refused.to_string().contains("at-least-once"));
             continue;
         }
-        assert!(came[0].tag != 0 && came[0].tag != came[1].tag, "{bench}: {came:?}");
-        give_back(&mut *puller, came[0].tag);
-        refuses(&mut *puller, came[0].tag);
-        refuses(&mut *puller, came[1].tag + 1000);
+        assert!(received[0].tag != 0 && received[0].tag != received[1].tag, "{bench}: {received:?}");
+        give_back(&mut *puller, received[0].tag);
+        refuses(&mut *puller, received[0].tag);
+        refuses(&mut *puller, received[1].tag + 1000);
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
-        refuses(&mut *puller, came[1].tag);
+        refuses(&mut *puller, received[1].tag);
         assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(1), "{bench}");
     }
 }
 
 #[test]
-fn what_others_have_by_now_is_not_taken_back_and_stays_theirs() {
+fn a_message_claimed_by_another_puller_is_not_returned() {
     for bench in RedisQueueFixture::at_least_once() {
         let hasty = QueueConfig { silence_ns: 200_000_000, ..bench.config() };
         let (mut pusher, mut silent) = (bench.pusher(), bench.puller_with(&hasty, Wait::Yield));
         push(&mut *pusher, 0..2);
-        let came = pull(&mut *silent, 2);
+        let received = pull(&mut *silent, 2);
         let mut other = bench.puller_with(&hasty, Wait::Yield);
         assert_eq!(pull_stamps(&mut *other, 2), [(0, true), (1, true)], "{bench}");
-        refuses(&mut *silent, came[0].tag);
+        refuses(&mut *silent, received[0].tag);
         assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(0), "{bench}");
-        let told = silent.acknowledge().expect_err("the second one is the other one's").to_string();
-        assert!(told.contains("1 messages"), "{bench}: {told}");
+        let error = silent.acknowledge().expect_err("the second one is the other one's").to_string();
+        assert!(error.contains("1 messages"), "{bench}: {error}");
         other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
     }
 }
 
 #[test]
-fn a_message_is_given_back_over_a_new_connection() {
+fn a_message_is_returned_over_a_new_connection() {
     for bench in RedisQueueFixture::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..3);
-        let came = pull(&mut *puller, 3);
+        let received = pull(&mut *puller, 3);
         bench.server.cut_connections();
-        give_back(&mut *puller, came[1].tag);
+        give_back(&mut *puller, received[1].tag);
         assert_eq!(puller.reconnects(), Some(1), "{bench}");
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         assert_eq!(pull_stamps(&mut *puller, 1), [(1, true)], "{bench}");
@@ -131,7 +134,7 @@ fn a_message_is_given_back_over_a_new_connection() {
 }
 
 #[test]
-fn a_message_that_was_delivered_too_often_goes_to_the_dead_letters_once_and_whole() {
+fn an_over_delivered_message_moves_whole_to_the_dead_letters_once() {
     let bench = RedisQueueFixture::streams();
     let limited = config(&bench, 3);
     let mut pusher = bench.pusher();
@@ -140,12 +143,12 @@ fn a_message_that_was_delivered_too_often_goes_to_the_dead_letters_once_and_whol
     for delivery in 1..=3 {
         // One delivery is given back, the others end with the puller: both count.
         let mut puller = bench.puller_with(&limited, Wait::Block);
-        let came = pull(&mut *puller, 1);
-        assert_eq!((came[0].stamp, came[0].deliveries), (7, Some(delivery)));
+        let received = pull(&mut *puller, 1);
+        assert_eq!((received[0].stamp, received[0].deliveries), (7, Some(delivery)));
         if delivery == 2 {
-            give_back(&mut *puller, came[0].tag);
+            give_back(&mut *puller, received[0].tag);
         }
-        assert_eq!(*first.get_or_insert(came[0].origin), came[0].origin);
+        assert_eq!(*first.get_or_insert(received[0].origin), received[0].origin);
     }
     push(&mut *pusher, 8..9);
     let mut puller = bench.puller_with(&limited, Wait::Block);
@@ -161,15 +164,15 @@ fn a_message_that_was_delivered_too_often_goes_to_the_dead_letters_once_and_whol
     check_empty(&mut *puller);
     let dead = bench.bus.puller(&dead_letter_queue(QUEUE), &bench.config(), Wait::Block);
     let mut dead = dead.unwrap_or_else(|e| panic!("{e}"));
-    let came = pull(&mut *dead, 1);
-    assert_eq!((came[0].stamp, came[0].redelivered, Some(came[0].origin)), (7, false, first));
-    assert_eq!((came[0].kind, came[0].payload.as_slice()), (KIND, &b"payload"[..]));
+    let received = pull(&mut *dead, 1);
+    assert_eq!((received[0].stamp, received[0].redelivered, Some(received[0].origin)), (7, false, first));
+    assert_eq!((received[0].kind, received[0].payload.as_slice()), (KIND, &b"payload"[..]));
     dead.acknowledge().unwrap();
     check_empty(&mut *dead);
 }
 
 #[test]
-fn what_has_become_a_dead_letter_is_not_acknowledged() {
+fn a_dead_letter_is_not_acknowledged() {
     let bench = RedisQueueFixture::streams();
     let once = QueueConfig { silence_ns: 200_000_000, ..config(&bench, 1) };
     let (mut silent, mut other) = (bench.puller_with(&once, Wait::Yield), bench.puller_with(&once, Wait::Block));
@@ -180,25 +183,25 @@ fn what_has_become_a_dead_letter_is_not_acknowledged() {
         other.wait(10_000_000);
         bench.bus.count_waiting(&dead_letter_queue(QUEUE)).unwrap() == Some(1)
     });
-    let told = silent.acknowledge().expect_err("it comes again, as a dead letter");
-    assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")), "{told}");
+    let error = silent.acknowledge().expect_err("it comes again, as a dead letter");
+    assert!(matches!(&error, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")), "{error}");
     silent.acknowledge().expect("it is told once");
 }
 
 #[test]
-fn a_full_server_moves_dead_letters_too() {
+fn a_full_server_moves_dead_letters() {
     let bench = RedisQueueFixture::streams();
     let mut puller = bench.puller_with(&config(&bench, 1), Wait::Yield);
     push(&mut *bench.pusher(), 0..1);
-    let came = pull(&mut *puller, 1);
+    let received = pull(&mut *puller, 1);
     bench.server.run_command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
-    give_back(&mut *puller, came[0].tag);
+    give_back(&mut *puller, received[0].tag);
     check_empty(&mut *puller);
     assert_eq!(bench.bus.count_waiting(&dead_letter_queue(QUEUE)).unwrap(), Some(1));
 }
 
 #[test]
-fn what_was_never_handed_over_is_no_dead_letter() {
+fn a_message_never_handed_over_is_no_dead_letter() {
     let bench = RedisQueueFixture::streams();
     let once = config(&bench, 1);
     let mut sleeper = bench.puller_with(&once, Wait::Block);
@@ -206,14 +209,14 @@ fn what_was_never_handed_over_is_no_dead_letter() {
     sleeper.wait(60_000_000_000);
     drop(sleeper);
     let mut puller = bench.puller_with(&once, Wait::Block);
-    let came = pull(&mut *puller, 1);
-    assert_eq!((came[0].stamp, came[0].deliveries), (0, Some(1)));
+    let received = pull(&mut *puller, 1);
+    assert_eq!((received[0].stamp, received[0].deliveries), (0, Some(1)));
     puller.acknowledge().unwrap();
     assert_eq!(bench.bus.count_waiting(&dead_letter_queue(QUEUE)).unwrap(), Some(0));
 }
 
 #[test]
-fn what_another_program_pushed_and_nobody_takes_is_no_dead_letter() {
+fn a_refused_foreign_message_is_no_dead_letter() {
     let bench = RedisQueueFixture::streams();
     let once = QueueConfig { silence_ns: 20_000_000, ..config(&bench, 1) };
     let mut puller = bench.puller_with(&once, Wait::Block);
@@ -226,17 +229,17 @@ fn what_another_program_pushed_and_nobody_takes_is_no_dead_letter() {
 }
 
 #[test]
-fn a_queue_of_dead_letters_that_is_none_is_told_and_loses_nothing() {
+fn a_dead_letter_key_of_another_type_is_reported_without_loss() {
     let bench = RedisQueueFixture::streams();
     let once = config(&bench, 1);
     let mut puller = bench.puller_with(&once, Wait::Yield);
     push(&mut *bench.pusher(), 0..1);
-    let came = pull(&mut *puller, 1);
+    let received = pull(&mut *puller, 1);
     let dead = dead_letter_queue(QUEUE);
     bench.server.run_command(&["SET", &dead, "mine"]).unwrap();
-    give_back(&mut *puller, came[0].tag);
-    let told = next_error(&mut *puller).to_string();
-    assert!(told.contains("WRONGTYPE the queue of dead letters"), "{told}");
+    give_back(&mut *puller, received[0].tag);
+    let error = next_error(&mut *puller).to_string();
+    assert!(error.contains("WRONGTYPE the queue of dead letters"), "{error}");
     assert_eq!(bench.bus.count_waiting(QUEUE).unwrap(), Some(1));
     bench.server.run_command(&["DEL", &dead]).unwrap();
     wait_until(|| {
@@ -246,7 +249,7 @@ fn a_queue_of_dead_letters_that_is_none_is_told_and_loses_nothing() {
 }
 
 #[test]
-fn lists_count_no_deliveries_and_say_so() {
+fn lists_refuse_a_delivery_limit() {
     for bench in RedisQueueFixture::all() {
         let limited = config(&bench, 3);
         let opened = bench.bus.puller(QUEUE, &limited, Wait::Block).map(drop);
@@ -290,11 +293,11 @@ fn config(bench: &RedisQueueFixture, most: u32) -> QueueConfig {
 
 /// Pulls the next `count` messages.
 fn pull(puller: &mut dyn Puller, count: usize) -> Vec<PulledCopy> {
-    let mut came: Vec<PulledCopy> = Vec::new();
+    let mut received: Vec<PulledCopy> = Vec::new();
     wait_until(|| {
-        let pulled = puller.pull(count - came.len(), &mut |pulled| {
+        let pulled = puller.pull(count - received.len(), &mut |pulled| {
             let message = pulled.message;
-            came.push(PulledCopy {
+            received.push(PulledCopy {
                 stamp: message.stamp,
                 kind: message.kind,
                 payload: message.payload.to_vec(),
@@ -305,9 +308,9 @@ fn pull(puller: &mut dyn Puller, count: usize) -> Vec<PulledCopy> {
             });
         });
         pulled.expect("the puller goes on");
-        came.len() == count
+        received.len() == count
     });
-    came
+    received
 }
 
 fn give_back(puller: &mut dyn Puller, tag: u64) {

@@ -15,7 +15,7 @@ const TOPIC: &str = "tickpath:test:ticks";
 const KIND: u8 = 16;
 
 #[test]
-fn a_killed_server_is_come_back_to() {
+fn clients_reconnect_to_a_restarted_server() {
     for wait in [Wait::Yield, Wait::Block] {
         let mut server = RedisServer::start(&[]);
         let bus = RedisBus::connect(&server.url()).unwrap();
@@ -41,7 +41,7 @@ fn a_killed_server_is_come_back_to() {
 }
 
 #[test]
-fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
+fn a_publisher_reconnects_when_the_server_is_back() {
     let mut server = RedisServer::start(&[]);
     let bus = RedisBus::connect(&server.url()).unwrap();
     let mut publisher = publisher(&bus);
@@ -56,7 +56,7 @@ fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
 }
 
 #[test]
-fn a_subscriber_that_the_server_throws_out_says_so() {
+fn a_disconnected_subscriber_reports_a_gap() {
     let server = RedisServer::start(&[]);
     let bus = RedisBus::connect(&server.url()).unwrap();
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -70,7 +70,7 @@ fn a_subscriber_that_the_server_throws_out_says_so() {
 }
 
 #[test]
-fn foreign_messages_come_as_what_they_are() {
+fn foreign_messages_arrive_as_foreign_events() {
     let server = RedisServer::start(&[]);
     let bus = RedisBus::connect(&server.url()).unwrap();
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -86,29 +86,29 @@ fn foreign_messages_come_as_what_they_are() {
 
 /// Names that are invalid for a topic of this bus.
 #[test]
-fn a_channel_or_stream_of_any_name_is_read_under_a_name_of_ours() {
+fn a_channel_or_stream_of_any_name_is_read_under_a_topic_name() {
     let server = RedisServer::start(&["--notify-keyspace-events", "KEA"]);
     let mut client = server.client();
-    for theirs in ["market:BTC/USDT@trade", "a b", "é", "__keyspace@0__:x"] {
-        let escaped: String = theirs.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    for foreign_name in ["market:BTC/USDT@trade", "a b", "é", "__keyspace@0__:x"] {
+        let escaped: String = foreign_name.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let bus =
             |way: &str| RedisBus::connect(&format!("{}?{way}name.{TOPIC}={escaped}", server.url())).expect("it runs");
         let mut hears = subscriber(&bus(""), Wait::Block);
-        match theirs {
+        match foreign_name {
             "__keyspace@0__:x" => redis::cmd("SET").arg("x").arg(1).exec(&mut client).expect("set"),
-            _ => redis::cmd("PUBLISH").arg(theirs).arg("set").exec(&mut client).expect("published"),
+            _ => redis::cmd("PUBLISH").arg(foreign_name).arg("set").exec(&mut client).expect("published"),
         }
-        assert_eq!(next_event(&mut *hears), OwnedEvent::foreign(None, "set"), "{theirs}");
+        assert_eq!(next_event(&mut *hears), OwnedEvent::foreign(None, "set"), "{foreign_name}");
         let stream = bus("streams&");
         let config = TopicConfig::new(Policy::Keep);
         stream.publisher(TOPIC, &config).expect("it is made").publish(6, KIND, b"ours").expect("published");
-        let length: usize = redis::cmd("XLEN").arg(theirs).query(&mut client).expect("it is a stream");
+        let length: usize = redis::cmd("XLEN").arg(foreign_name).query(&mut client).expect("it is a stream");
         assert_eq!(length, 1);
         let mut reads = stream.subscriber(TOPIC, StartPosition::Oldest, Wait::Block).expect("it is there");
-        assert_eq!(next_event(&mut *reads), OwnedEvent::message(6, b"ours"), "{theirs}");
+        assert_eq!(next_event(&mut *reads), OwnedEvent::message(6, b"ours"), "{foreign_name}");
         stream.remove_topic(TOPIC).expect("it is there");
-        let kept: bool = redis::cmd("EXISTS").arg(theirs).query(&mut client).expect("asked");
-        assert!(!kept, "{theirs}");
+        let kept: bool = redis::cmd("EXISTS").arg(foreign_name).query(&mut client).expect("asked");
+        assert!(!kept, "{foreign_name}");
     }
     for (option, why) in
         [("name.a/b=x", "'a/b' is no topic name"), ("name.a=%0A", "control characters"), ("name.a=x&name.a=y", "twice")]
@@ -119,7 +119,7 @@ fn a_channel_or_stream_of_any_name_is_read_under_a_name_of_ours() {
 }
 
 #[test]
-fn the_password_decides() {
+fn a_login_needs_the_right_password() {
     let server = RedisServer::start(&["--requirepass", "s@cret"]);
     check(&server.url(), &["wants a password", "redis://:PASSWORD@HOST:PORT"]);
     check(&server.url_with(":wrong"), &["refused the user name or the password", "in the URL"]);
@@ -133,7 +133,7 @@ fn the_password_decides() {
 }
 
 #[test]
-fn the_database_is_chosen_and_channels_are_the_same_in_all() {
+fn the_url_selects_the_database_and_channels_span_all() {
     let server = RedisServer::start(&[]);
     let third = RedisBus::connect(&format!("{}/3", server.url())).unwrap();
     let mut subscriber = subscriber(&third, Wait::Block);
@@ -143,7 +143,7 @@ fn the_database_is_chosen_and_channels_are_the_same_in_all() {
 }
 
 #[test]
-fn nobody_there_is_said_so() {
+fn a_refused_connection_is_reported() {
     check(&format!("redis://127.0.0.1:{}", free_port()), &["refused the connection", "start redis-server"]);
     // A label of 64 characters is invalid in DNS, so the resolver refuses it without asking the network.
     check(&format!("redis://{}.invalid:6379", "x".repeat(64)), &["cannot be resolved", "check the host"]);
@@ -154,7 +154,7 @@ fn nobody_there_is_said_so() {
 }
 
 #[test]
-fn a_unix_socket_of_a_dead_server_is_said_so() {
+fn a_unix_socket_of_a_dead_server_is_reported() {
     let mut server = RedisServer::start(&[]);
     let bus = RedisBus::connect(&server.unix_url()).unwrap();
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -167,11 +167,11 @@ fn a_unix_socket_of_a_dead_server_is_said_so() {
 }
 
 #[test]
-fn other_words_in_a_url_are_refused() {
+fn unknown_url_options_are_refused() {
     let server = RedisServer::start(&[]);
     for url in [server.url(), server.unix_url()] {
-        for words in ["?", "?stream", "?streams=1", "?streams&lists", "?protocol=resp3"] {
-            let error = RedisBus::connect(&format!("{url}{words}")).expect_err("other words are refused");
+        for options in ["?", "?stream", "?streams=1", "?streams&lists", "?protocol=resp3"] {
+            let error = RedisBus::connect(&format!("{url}{options}")).expect_err("other words are refused");
             assert!(matches!(error, ConnectError::Url(_)), "{error}");
             assert!(error.to_string().contains("?streams"), "{error}");
         }
@@ -179,7 +179,7 @@ fn other_words_in_a_url_are_refused() {
 }
 
 #[test]
-fn somebody_else_there_is_said_so() {
+fn another_kind_of_server_is_reported() {
     type Answer = fn(TcpStream);
     let cases: [(Answer, &[&str]); 4] = [
         (
@@ -190,11 +190,11 @@ fn somebody_else_there_is_said_so() {
         (drop, &["connection", "try again"]),
         (|stream| hold(&stream), &["did not answer within 5 s", "check host, port and firewall"]),
     ];
-    for (behave, words) in cases {
+    for (behave, options) in cases {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || behave(listener.accept().unwrap().0));
-        check(&url, words);
+        check(&url, options);
         server.join().unwrap();
     }
 }
@@ -214,9 +214,9 @@ fn hold(mut stream: &TcpStream) {
 }
 
 /// Checks that connecting fails with an error that contains these words.
-fn check(url: &str, words: &[&str]) {
+fn check(url: &str, options: &[&str]) {
     let error = RedisBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
-    for word in words {
+    for word in options {
         assert!(error.contains(word), "'{word}' is not in: {error}");
     }
     assert!(error.starts_with("redis") && !error.contains("cret"), "{error}");

@@ -14,7 +14,7 @@ const KIND: u8 = 16;
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 #[test]
-fn a_lost_connection_is_gone_on_from_without_a_gap() {
+fn a_stream_resumes_after_a_lost_connection_without_a_gap() {
     for wait in [Wait::Yield, Wait::Block] {
         let server = RedisServer::start(&[]);
         let bus = streams(&server);
@@ -33,7 +33,7 @@ fn a_lost_connection_is_gone_on_from_without_a_gap() {
 }
 
 #[test]
-fn a_stream_that_the_server_lost_is_told_and_begun_anew() {
+fn a_lost_stream_is_reported_and_read_from_its_beginning() {
     for wait in [Wait::Yield, Wait::Block] {
         let mut server = RedisServer::start(&[]);
         let bus = streams(&server);
@@ -51,7 +51,7 @@ fn a_stream_that_the_server_lost_is_told_and_begun_anew() {
 }
 
 #[test]
-fn a_stream_that_the_server_still_has_is_gone_on_from_without_a_gap() {
+fn a_stream_retained_over_a_restart_resumes_without_a_gap() {
     let mut server = RedisServer::start(&DURABLE);
     let bus = streams(&server);
     let mut publisher = publisher(&bus);
@@ -71,7 +71,7 @@ fn a_stream_that_the_server_still_has_is_gone_on_from_without_a_gap() {
 }
 
 #[test]
-fn who_has_no_entry_to_know_the_stream_by_says_so() {
+fn a_subscriber_without_a_known_entry_reports_a_gap() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
     let mut subscriber = subscriber(&bus, StartPosition::Now, Wait::Block);
@@ -82,13 +82,13 @@ fn who_has_no_entry_to_know_the_stream_by_says_so() {
 }
 
 #[test]
-fn foreign_entries_come_as_what_they_are() {
+fn foreign_entries_arrive_as_foreign_events() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
     let mut subscriber = subscriber(&bus, StartPosition::Now, Wait::Block);
     let mut client = server.client();
     let several = &["symbol", "BTC\"USDT", "price", "64000.25"];
-    for (fields, told) in [
+    for (fields, gap_index) in [
         (&["price", "64000.25"][..], r#"{"price":"64000.25"}"#),
         (&["m", "hello"], "hello"),
         (&["m", ""], ""),
@@ -97,14 +97,14 @@ fn foreign_entries_come_as_what_they_are() {
         (&["a", "1", "m", "2"], r#"{"a":"1","m":"2"}"#),
     ] {
         redis::cmd("XADD").arg(TOPIC).arg("*").arg(fields).query::<String>(&mut client).unwrap();
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, told));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, gap_index));
     }
     publisher(&bus).publish(4, KIND, b"ours").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b"ours"));
 }
 
 #[test]
-fn a_topic_that_overwrites_stays_small_and_tells_slow_readers_what_they_missed() {
+fn an_overwriting_topic_stays_small_and_counts_what_slow_readers_miss() {
     const COUNT: u64 = 5000;
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
@@ -115,23 +115,23 @@ fn a_topic_that_overwrites_stays_small_and_tells_slow_readers_what_they_missed()
     let Ok(redis::Value::Int(length)) = server.run_command(&["XLEN", TOPIC]) else { panic!("it is a stream") };
     // A message has 140 bytes with its header. The count may exceed the limit by a node of the stream, and by what was
     // added since the last trim.
-    let most = (64 << 10) / 140;
-    assert!((most..most + 200).contains(&length), "{length} entries");
-    let (mut came, mut missed) = (0, 0);
-    while came + missed < COUNT {
+    let max_entries = (64 << 10) / 140;
+    assert!((max_entries..max_entries + 200).contains(&length), "{length} entries");
+    let (mut received, mut missed) = (0, 0);
+    while received + missed < COUNT {
         match next_event(&mut *subscriber) {
             OwnedEvent::Gap(Gap::Missed(more)) => missed += more,
             OwnedEvent::Gap(gap) => panic!("{gap:?}"),
-            _ => came += 1,
+            _ => received += 1,
         }
     }
-    assert_eq!(came + missed, COUNT);
+    assert_eq!(received + missed, COUNT);
     assert!(missed > 3000, "{missed} are told as missed");
     check_no_event(&mut *subscriber);
 }
 
 #[test]
-fn what_is_too_old_goes() {
+fn entries_beyond_the_max_age_are_removed() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
     let config = TopicConfig { max_age_ns: Some(100_000_000), ..TopicConfig::new(Policy::Overwrite) };
@@ -147,7 +147,7 @@ fn what_is_too_old_goes() {
 }
 
 #[test]
-fn what_is_no_stream_is_left_alone() {
+fn a_key_that_is_no_stream_is_left_alone() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
     let mut client = server.client();
@@ -165,7 +165,7 @@ fn what_is_no_stream_is_left_alone() {
 }
 
 #[test]
-fn a_burst_that_is_trimmed_whole_is_told_though_nothing_follows() {
+fn a_burst_trimmed_whole_is_reported_though_nothing_follows() {
     // With a stream that exists, and with a stream that does not.
     for is_there in [true, false] {
         let server = RedisServer::start(&[]);
@@ -185,7 +185,7 @@ fn a_burst_that_is_trimmed_whole_is_told_though_nothing_follows() {
 }
 
 #[test]
-fn a_burst_that_is_trimmed_whole_between_two_questions_is_told() {
+fn a_burst_trimmed_whole_between_two_requests_is_reported() {
     for wait in [Wait::Yield, Wait::Block] {
         let server = RedisServer::start(&[]);
         let bus = streams(&server);
@@ -199,16 +199,17 @@ fn a_burst_that_is_trimmed_whole_between_two_questions_is_told() {
         if !counts(&server) {
             return;
         }
-        let mut came: Vec<OwnedEvent> = (0..3).map(|_| next_event(&mut *subscriber)).collect();
-        let told = came.iter().position(|event| matches!(event, OwnedEvent::Gap(_))).expect("the loss is told");
-        assert_eq!(came.remove(told), OwnedEvent::Gap(Gap::Missed(BURST)), "{wait}");
-        assert_eq!(came, [2, 3].map(|stamp| OwnedEvent::message(stamp, b"")), "{wait}");
+        let mut received: Vec<OwnedEvent> = (0..3).map(|_| next_event(&mut *subscriber)).collect();
+        let gap_index =
+            received.iter().position(|event| matches!(event, OwnedEvent::Gap(_))).expect("the loss is told");
+        assert_eq!(received.remove(gap_index), OwnedEvent::Gap(Gap::Missed(BURST)), "{wait}");
+        assert_eq!(received, [2, 3].map(|stamp| OwnedEvent::message(stamp, b"")), "{wait}");
         check_no_event(&mut *subscriber);
     }
 }
 
 #[test]
-fn a_reader_that_loses_nothing_asks_for_no_count() {
+fn a_subscriber_without_losses_requests_no_count() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
     let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now, Wait::Block));
@@ -225,7 +226,7 @@ fn a_reader_that_loses_nothing_asks_for_no_count() {
 }
 
 #[test]
-fn what_comes_to_a_reader_that_looks_rarely_is_there_when_it_looks() {
+fn a_subscriber_that_polls_rarely_finds_its_messages_at_once() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
     let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, StartPosition::Now, Wait::Yield));
@@ -239,9 +240,9 @@ fn what_comes_to_a_reader_that_looks_rarely_is_there_when_it_looks() {
     sleep_ns(1_500_000_000);
     publisher.publish(1, KIND, b"").unwrap();
     wait_until(|| format!("{:?}", server.run_command(&["INFO", "clients"])).contains("blocked_clients:0"));
-    let mut came = 0;
-    assert_eq!(subscriber.poll(8, &mut |_event| came += 1).unwrap(), 1);
-    assert_eq!(came, 1);
+    let mut received = 0;
+    assert_eq!(subscriber.poll(8, &mut |_event| received += 1).unwrap(), 1);
+    assert_eq!(received, 1);
 }
 
 /// The number of entries that another program adds and trims in one step, together with all entries before them.

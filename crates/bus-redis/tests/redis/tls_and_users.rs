@@ -62,7 +62,7 @@ fn refused(url: &str, words: &[&str]) {
 }
 
 #[test]
-fn messages_go_over_tls_and_only_to_who_is_trusted() {
+fn messages_travel_over_tls_between_trusted_ends_only() {
     let folder = tempfile::tempdir().unwrap();
     let (authority, other) = (TestAuthority::new(folder.path(), "ca"), TestAuthority::new(folder.path(), "other"));
     let good = authority.certify("server", &["localhost", "127.0.0.1"]);
@@ -76,14 +76,14 @@ fn messages_go_over_tls_and_only_to_who_is_trusted() {
     assert_eq!(format!("{name:?}"), format!("RedisBus {{ server: rediss://localhost:{port} }}"));
     refused(&format!("rediss://localhost:{port}?ca={other}"), &["is of no authority that is trusted here", "ca=FILE"]);
     refused(&format!("rediss://localhost:{port}"), &["TLS", "ca=FILE"]);
-    refused(&format!("rediss://localhost:{}?ca={ca}", server.port()), &["shake hands over TLS"]);
+    refused(&format!("rediss://localhost:{}?ca={ca}", server.port()), &["did not finish the TLS handshake"]);
     refused(&format!("redis://localhost:{port}"), &["redis://localhost"]);
     refused(&format!("rediss://localhost:{port}?ca=/no/such/file"), &["/no/such/file", "PEM"]);
     refused(&format!("redis://localhost:{port}?ca={ca}"), &["add 'tls'"]);
 }
 
 #[test]
-fn a_server_that_hangs_up_on_the_first_words_of_tls_is_waited_for() {
+fn clients_wait_for_a_server_that_closes_the_tls_handshake() {
     let folder = tempfile::tempdir().unwrap();
     let authority = TestAuthority::new(folder.path(), "ca");
     let TlsRedisServer { mut server, port } =
@@ -111,7 +111,7 @@ fn a_server_that_hangs_up_on_the_first_words_of_tls_is_waited_for() {
 }
 
 #[test]
-fn a_certificate_for_another_or_one_that_has_expired_is_refused() {
+fn a_certificate_of_another_name_or_past_its_end_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let authority = TestAuthority::new(folder.path(), "ca");
     let ca = authority.certificate_file().display().to_string();
@@ -124,7 +124,7 @@ fn a_certificate_for_another_or_one_that_has_expired_is_refused() {
 }
 
 #[test]
-fn a_server_may_ask_who_comes() {
+fn a_server_may_require_a_client_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let (authority, other) = (TestAuthority::new(folder.path(), "ca"), TestAuthority::new(folder.path(), "other"));
     let TlsRedisServer { server: _server, port } =
@@ -143,7 +143,7 @@ fn a_server_may_ask_who_comes() {
 }
 
 #[test]
-fn a_user_has_the_rights_that_the_server_gives() {
+fn a_user_has_the_rights_that_the_server_grants() {
     let server = RedisServer::start(&[]);
     server
         .run_command(&["ACL", "SETUSER", "ann", "on", ">s@cret", "~tickpath:*", "&tickpath:*", "+@all", "-@dangerous"])
@@ -165,7 +165,7 @@ fn a_user_has_the_rights_that_the_server_gives() {
 
 /// Sentinels and servers may each have a password, the same or different ones.
 #[test]
-fn sentinels_with_a_password_are_asked_with_it() {
+fn sentinels_with_a_password_are_sent_it() {
     let master = RedisServer::start(&["--requirepass", "both"]);
     let watched = "sentinel auth-pass mine both\n";
     let with_one = RedisServer::sentinel(master.port(), &format!("{watched}requirepass both\n"));
