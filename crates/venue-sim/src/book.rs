@@ -82,11 +82,11 @@ impl OrderBook {
     pub fn insert(&mut self, order: BookOrder) -> BookSlot {
         let rank = rank(order.side, order.price.0);
         let levels = &mut self.sides[index(order.side)];
-        let index = position(levels, rank);
-        if levels.get(index).is_none_or(|level| level.rank != rank) {
-            levels.insert(index, PriceLevel { rank, queue: OrderQueue::new() });
+        let level = position(levels, rank);
+        if levels.get(level).is_none_or(|found| found.rank != rank) {
+            levels.insert(level, PriceLevel { rank, queue: OrderQueue::new() });
         }
-        let slot = self.orders.push(&mut levels[index].queue, order);
+        let slot = self.orders.push(&mut levels[level].queue, order);
         if order.is_quote() {
             self.quotes[index(order.side)] = Some(slot);
         }

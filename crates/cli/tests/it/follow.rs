@@ -166,8 +166,8 @@ fn numbers(lines: &[String]) -> Vec<u64> {
 
 /// Checks lines of drop copies against all reports to session 2: each report once, in its order.
 fn check_all(lines: &[String], count: u64) {
-    let numbers: Vec<u64> = lines.iter().map(|line| field(line, "session_number").parse().expect("a number")).collect();
-    assert_eq!(numbers, (0..count).collect::<Vec<_>>());
+    let in_session: Vec<u64> = lines.iter().map(|line| field(line, "session_number").parse().expect("a number")).collect();
+    assert_eq!(in_session, (0..count).collect::<Vec<_>>());
     assert!(numbers(lines).windows(2).all(|pair| pair[0] < pair[1]), "numbers rise");
     assert!(lines.iter().all(|line| field(line, "session") == "2"), "there is no other session");
 }
