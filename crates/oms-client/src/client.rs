@@ -299,7 +299,6 @@ impl Client {
         self.numbers.counts
     }
 
-    /// Resumes on a new connection.
     fn resume(&mut self, line: Box<OmsConnection>, on_event: &mut dyn FnMut(ClientEvent)) {
         (self.welcome, self.shares_clock) = (line.welcome, line.shares_clock);
         self.numbers.resume(&line.welcome, on_event);
@@ -315,7 +314,6 @@ impl Client {
         }
     }
 
-    /// Drops a connection.
     fn handle_loss(&mut self, why: ClientError, on_event: &mut dyn FnMut(ClientEvent)) {
         self.numbers.counts.losses += 1;
         if let ConnectionState::Connected(line) = &self.state {
@@ -333,7 +331,6 @@ impl Client {
         }
     }
 
-    /// Ends the client for good.
     fn finish(&mut self, why: ClientError, on_event: &mut dyn FnMut(ClientEvent)) {
         self.numbers.report_in_doubt(on_event);
         self.state = ConnectionState::Ended(why);

@@ -12,14 +12,12 @@ use crate::ClientError;
 use crate::logon::CompletedLogon;
 use crate::socket::OmsSocket;
 
-/// Max pending output, in bytes.
 const MAX_PENDING_BYTES: usize = 256 << 10;
 /// Reads of the lanes between two checks of their socket.
 const LOOK_EVERY: u32 = 64;
 /// Max time to send the remaining output at a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A connection to an OMS.
 #[derive(Debug)]
 pub(crate) struct OmsConnection {
     clock: HostClock,
@@ -29,7 +27,6 @@ pub(crate) struct OmsConnection {
     /// True if the OMS stamps with this host's clock.
     pub shares_clock: bool,
     out: Vec<u8>,
-    /// Bytes of `out` that are sent.
     sent: usize,
     /// Times of its begin, of the last receive, and of the last heartbeat sent, in ticks.
     connected_at: u64,
@@ -66,12 +63,10 @@ impl OmsConnection {
         }
     }
 
-    /// Returns the present time, in ticks.
     pub fn now(&self) -> u64 {
         self.clock.ticks()
     }
 
-    /// Returns the age of the connection.
     pub fn age_ns(&self) -> u64 {
         self.clock.ns_between(self.connected_at, self.clock.ticks()).max(0) as u64
     }
@@ -91,7 +86,6 @@ impl OmsConnection {
         write_frame(&mut self.out, kind, number, stamp, message);
     }
 
-    /// Writes the bytes that the socket takes now.
     pub fn flush(&mut self) {
         while self.sent < self.out.len() && self.write_error.is_none() {
             match self.socket.write(&self.out[self.sent..]) {

@@ -23,14 +23,12 @@ pub(crate) struct Connector {
     address: OmsAddress,
     pub config: Config,
     pub clock: HostClock,
-    /// Random id of this client.
     client: u32,
 }
 
 /// A client's wishes in its logon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogonRequest {
-    /// The client was connected before.
     pub is_reconnect: bool,
     pub session: u16,
     pub journal: u64,
@@ -38,7 +36,6 @@ pub(crate) struct LogonRequest {
     pub last_sum: u32,
 }
 
-/// A connection whose logon is complete.
 #[derive(Debug)]
 pub(crate) struct CompletedLogon {
     pub socket: OmsSocket,
@@ -142,7 +139,6 @@ impl Connector {
 /// A connection whose logon is in progress.
 struct LogonHandshake<'a> {
     entry: &'a Connector,
-    /// Time of the start, in ticks.
     started: u64,
     socket: OmsSocket,
     inbox: FrameBuffer,

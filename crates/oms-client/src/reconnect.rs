@@ -12,12 +12,10 @@ use crate::logon::{Connector, LogonRequest};
 
 /// Pause after the first failure; each further failure doubles it.
 const FIRST_PAUSE_NS: u64 = 10_000_000;
-/// Longest pause.
 const LAST_PAUSE_NS: u64 = 1_000_000_000;
 /// Max failures that wait to be reported; further ones are dropped.
 const MAX_UNREPORTED: usize = 8;
 
-/// Result of an attempt.
 #[derive(Debug)]
 pub(crate) enum ReconnectOutcome {
     Connected(Box<OmsConnection>),
@@ -48,7 +46,6 @@ impl ReconnectThread {
         Self { outcome, ready, _wanted: wanted }
     }
 
-    /// Returns a new result, if there is one.
     pub fn poll_outcome(&mut self) -> Option<ReconnectOutcome> {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),

@@ -22,7 +22,6 @@ const DENIAL: u8 = Message::OrderDenied.code();
 #[derive(Debug)]
 pub(crate) struct SequenceNumbers {
     session: u16,
-    /// The session was connected before.
     was_connected: bool,
     /// Next report. Once connected it is always a number.
     since: Since,
@@ -47,7 +46,6 @@ impl SequenceNumbers {
         self.since
     }
 
-    /// Returns the wishes for the next logon.
     pub fn logon_request(&self) -> LogonRequest {
         let (journal, next_report, last_sum) = match self.since {
             Since::Start => (0, 0, 0),
@@ -57,7 +55,6 @@ impl SequenceNumbers {
         LogonRequest { is_reconnect: self.was_connected, session: self.session, journal, next_report, last_sum }
     }
 
-    /// Returns the number of the next request.
     pub fn next_request(&self) -> u64 {
         self.next_request
     }
@@ -238,7 +235,6 @@ impl SequenceNumbers {
         }
     }
 
-    /// Confirms all requests below the number.
     fn confirm(&mut self, expected: u64) {
         let open = self.next_request.saturating_sub(expected).min(self.unconfirmed.len() as u64);
         self.unconfirmed.drain(..self.unconfirmed.len() - open as usize);

@@ -15,7 +15,6 @@ use tickpath_oms_protocol::OrderEntryStream;
 use crate::address::OmsAddress;
 use crate::tls::TlsTrust;
 
-/// An open socket.
 #[derive(Debug)]
 pub(crate) struct OmsSocket(OrderEntryStream<TcpStream, UnixStream, LaneStream<UnixStream>>);
 
@@ -36,7 +35,6 @@ impl OmsSocket {
         }
     }
 
-    /// Returns the same connection with TLS.
     pub fn secure(self, trust: TlsTrust) -> io::Result<Self> {
         match self.0 {
             OrderEntryStream::Tcp(stream) => trust.secure(stream).map(|tls| Self(OrderEntryStream::Tls(Box::new(tls)))),
@@ -69,7 +67,6 @@ impl OmsSocket {
         Ok(got.bytes)
     }
 
-    /// Sets the timeout of reads and writes.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         match &self.0 {
             OrderEntryStream::Tcp(stream) => set_tcp_timeout(stream, timeout),

@@ -48,17 +48,14 @@ const PENALTY_NS: u64 = 1_000_000_000;
 const MAX_ACCEPTS: usize = 64;
 /// Max reads per connection and turn; a connection with more to read is closed as no client.
 const MAX_READS: usize = 256;
-/// First byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 22;
 /// Interval between two checks of deadlines and of the users' file.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 const TCP: Token = Token(0);
 const UNIX: Token = Token(1);
-/// First token of the unauthenticated connections.
 const FIRST: usize = 2;
 
-/// A client that has logged in.
 pub(crate) struct AdmittedClient {
     pub stream: ClientStream,
     pub inbox: FrameBuffer,
@@ -80,7 +77,6 @@ pub(crate) struct AcceptorThread {
 }
 
 impl AcceptorThread {
-    /// Returns the user directory.
     pub fn directory(&self) -> Arc<UserDirectory> {
         self.directory.clone()
     }
@@ -120,7 +116,6 @@ impl Drop for AcceptorThread {
     }
 }
 
-/// State of the acceptor's thread.
 struct Acceptor<C> {
     clock: C,
     config: ServerConfig,
@@ -139,15 +134,12 @@ struct Acceptor<C> {
     /// Stand-ins for secrets of users that do not exist, and the user directory's change count when they were made.
     decoys: Decoys,
     decoys_version: u64,
-    /// Shortage of descriptors, and the pause that it causes.
     shortage: Shortage,
     /// The Unix socket accepts first in this turn: where descriptors are short, neither listener takes all of them.
     unix_first: bool,
-    /// Free space of the journal's disk.
     disk_space: DiskSpaceMonitor,
 }
 
-/// Outcome of a turn of a connection.
 enum LogonOutcome {
     Pending,
     Closed,

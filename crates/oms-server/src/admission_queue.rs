@@ -30,7 +30,6 @@ pub(super) struct AdmissionQueue {
 }
 
 impl AdmissionQueue {
-    /// Starts the acceptor.
     pub fn open<C: Clock>(
         clock: C,
         config: &ServerConfig,
@@ -43,7 +42,6 @@ impl AdmissionQueue {
         Ok(Self { admitted, acceptor: Some(acceptor), waiting: VecDeque::new(), directory, users_version: 0 })
     }
 
-    /// Returns the user directory.
     pub fn directory(&self) -> Arc<UserDirectory> {
         self.directory.clone()
     }
@@ -55,17 +53,14 @@ impl AdmissionQueue {
         self.waiting.len()
     }
 
-    /// Takes the client that has waited longest.
     pub fn next(&mut self) -> Option<AdmittedClient> {
         self.waiting.pop_front()
     }
 
-    /// Queues a client again, behind all others.
     pub fn wait_again(&mut self, client: AdmittedClient) {
         self.waiting.push_back(client);
     }
 
-    /// Returns whether no received client waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -82,7 +77,6 @@ impl AdmissionQueue {
         Some(users)
     }
 
-    /// Ends the acceptor.
     pub fn close(&mut self) {
         // The acceptor may wait for room in this channel, and would wait for ever.
         self.admitted = sync_channel(0).1;

@@ -125,7 +125,6 @@ impl<C: Clock> Gateway<C> {
         Ok(())
     }
 
-    /// Returns the session that a user gets.
     fn choose_session(&self, user: &OmsUser, logon: &Logon) -> Result<u16, (LogonRejectReason, String)> {
         let (own, is_copy, wanted) = (&user.sessions, user.drop_copy.is_some(), logon.session);
         if logon.features & Logon::DROP_COPY != 0 && !is_copy {

@@ -17,7 +17,6 @@ const REST_FACTOR: u64 = 3;
 /// Connections that catch up from the history, by slot, the longest waiting first.
 pub(super) struct CatchUpQueue {
     waiting: VecDeque<usize>,
-    /// Time of the next turn, in ticks.
     next_at: u64,
 }
 
@@ -26,13 +25,11 @@ impl CatchUpQueue {
         Self { waiting: VecDeque::new(), next_at: now }
     }
 
-    /// Returns whether no connection waits for a turn.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Queues a connection, unless it waits already.
     pub fn push(&mut self, slot: usize) {
         if !self.waiting.contains(&slot) {
             self.waiting.push_back(slot);

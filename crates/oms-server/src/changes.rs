@@ -19,7 +19,6 @@ const MAX_NAMED: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ConfigValues(BTreeMap<(String, String), ConfigValue>);
 
-/// One value as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ConfigValue {
     text: String,
@@ -30,9 +29,7 @@ struct ConfigValue {
 /// Differences between two states of the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ConfigDiff {
-    /// Changes that a running OMS takes.
     pub applied: Vec<String>,
-    /// Changes that take effect at the next start.
     pub needs_restart: Vec<String>,
 }
 
@@ -199,14 +196,12 @@ fn differences(before: &ConfigValues, now: &ConfigValues) -> Vec<String> {
     list
 }
 
-/// Describes a section that is new or gone, with its values.
 fn describe_section(title: &str, (values, what): (&ConfigValues, &str)) -> String {
     let of_it = values.0.iter().filter(|((of, _), _)| of == title);
     let said: Vec<String> = of_it.map(|((_, key), said)| format!("{key} {}", shown(key, &said.text))).collect();
     format!("{title}: {what} ({})", said.join(", "))
 }
 
-/// Returns a value as it may be shown.
 fn shown(key: &str, text: &str) -> String {
     let is_secret = ["secret", "password", "token"].iter().any(|word| key.contains(word));
     if is_secret { "(never shown)".to_owned() } else { without_credentials(text) }

@@ -20,11 +20,8 @@ use super::session_numbers::RequestNumbers;
 /// Max frames taken from one client per turn, before the other clients have their turns.
 const MAX_CLIENT_FRAMES: usize = 64;
 
-/// Error that ends a client's turn.
 enum TurnError {
-    /// The client's connection ends.
     Disconnect(DisconnectReason),
-    /// The OMS ends.
     Oms(OmsError),
 }
 
@@ -41,7 +38,6 @@ impl From<OmsError> for TurnError {
 }
 
 impl<C: Clock> Gateway<C> {
-    /// Runs a turn of each client that is marked. Returns the amount of work done.
     pub(super) fn serve_ready_clients(&mut self, sink: &mut impl InputSink) -> Result<usize, OmsError> {
         let mut done = 0;
         for position in 0..self.ready.begin_turn() {
@@ -61,7 +57,6 @@ impl<C: Clock> Gateway<C> {
         Ok(())
     }
 
-    /// Takes up to [`MAX_CLIENT_FRAMES`] frames from a client.
     fn read_client(&mut self, slot: usize, done: &mut usize, sink: &mut impl InputSink) -> Result<(), TurnError> {
         let Self { clock, clients, ready, requests, control, denials, .. } = self;
         let Some(connection) = clients.get_mut(slot) else { return Ok(()) };
@@ -190,7 +185,6 @@ fn parse_control(frame: &Frame<'_>, role: UserRole) -> Result<Option<ControlRequ
     }
 }
 
-/// Returns whether a frame of this kind is an admin command.
 fn is_admin_command(kind: u8) -> bool {
     use RecordKind::{
         CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Kill, QueryStatus, Reconcile, Resolve,

@@ -41,7 +41,6 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// Returns the max open files that such a server needs.
     pub(crate) fn files_needed(&self) -> u64 {
         self.settings.as_ref().map_or(files_of(2 * self.max_sessions), |settings| settings.files_needed())
     }

@@ -139,7 +139,6 @@ impl ConfigReloader {
         Ok(())
     }
 
-    /// Has the core's thread take the users' rights.
     fn reload_users(&mut self, users: Users) {
         match &self.config.settings {
             Some(settings) => {

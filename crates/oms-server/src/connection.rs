@@ -21,7 +21,6 @@ use super::output_buffer::OutputBuffer;
 use super::stream::ClientStream;
 use crate::settings::OmsUser;
 
-/// Max bytes of a copied report.
 const MAX_COPY_BYTES: usize = size_of::<CopyHeader>() + 128;
 
 /// A logged-in client.
@@ -67,7 +66,6 @@ pub(crate) struct ClientConnection {
 
 /// Source of a client's reports.
 pub(crate) enum ReportSource {
-    /// Live reports, as they are written.
     Live,
     /// The history, until the client has caught up.
     History(Option<Box<SessionReader>>),
@@ -248,7 +246,6 @@ impl ClientConnection {
         why
     }
 
-    /// Writes pending output to the socket. Returns the number of bytes written.
     #[inline]
     pub fn flush(&mut self) -> Result<usize, DisconnectReason> {
         self.output.flush(&mut self.stream).map_err(|e| match e.kind() {
@@ -258,7 +255,6 @@ impl ClientConnection {
     }
 }
 
-/// Bytes of the longest request.
 pub(crate) const REQUEST_BYTES: usize = size_of::<ConditionalOrder>();
 
 /// Fits the payload of a request to this version: cuts it, or fills it with zeros. Returns its length; none if the kind

@@ -19,7 +19,6 @@ use super::config_reload::NewTradingConfig;
 use super::event::ServerEvent;
 use crate::settings::OmsUser;
 
-/// A question or an admin command of a client.
 pub(crate) struct ClientControlRequest {
     pub slot: usize,
     pub serial: u64,
@@ -39,7 +38,6 @@ const RESTED_AFTER_NS: u64 = 50_000_000;
 /// Rows of a list per token of the session's rate limit.
 const ROWS_PER_TOKEN: u64 = 16;
 
-/// A question or an admin command for the core.
 #[derive(Debug, Clone)]
 pub(crate) enum ControlRequest {
     Query(QueryProgress),
@@ -57,7 +55,6 @@ pub(crate) struct QueryProgress {
     query: Query,
     /// Order id, or instrument number, behind which the next page begins; none for the first page.
     after: Option<u64>,
-    /// Number of rows in the pages before.
     rows: u64,
 }
 
@@ -77,7 +74,6 @@ impl QueryProgress {
     }
 }
 
-/// A message of the core's thread to the gateway.
 pub(crate) enum CoreReply {
     /// Frames of an answer or of one page of it, and the rest of the question if pages are left.
     Answer {
@@ -92,7 +88,6 @@ pub(crate) enum CoreReply {
     Sessions(Vec<SessionConfig>),
 }
 
-/// Waker of a sleeping gateway.
 #[derive(Clone)]
 pub(crate) struct GatewayWaker {
     sleeps: Arc<AtomicBool>,
@@ -138,11 +133,9 @@ pub(crate) struct ControlServer {
     waker: Option<GatewayWaker>,
     /// Lists with a page to be answered, the longest waiting first.
     pending_lists: VecDeque<ClientControlRequest>,
-    /// Time when the next page is due, in ticks.
     next_page_at: u64,
 }
 
-/// The gateway's side of the control port.
 pub(crate) struct ControlClient {
     pub requests: Sender<ClientControlRequest>,
     pub replies: Receiver<CoreReply>,
@@ -360,7 +353,6 @@ fn run_command<C: Clock>(oms: &mut Sequencer<C>, kind: u8, record: &[u8]) -> Res
     Ok(frames)
 }
 
-/// Estimated bytes of a row's frame.
 const ROW_BYTES: usize = size_of::<ExecutionReport>() + 32;
 
 /// Returns the tokens that a page with so many rows costs beyond the token already taken for it.
@@ -418,7 +410,6 @@ fn answer_rows(answer: &VenueAnswer) -> Vec<(u16, ExecutionReport)> {
     rows
 }
 
-/// Returns an order as a report of its status.
 fn row(order: &OrderView) -> ExecutionReport {
     ExecutionReport {
         order_id: order.id,

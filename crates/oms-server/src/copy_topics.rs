@@ -33,7 +33,6 @@ use zerocopy::IntoBytes;
 use super::log_lines::LogWriter;
 use crate::settings::{CopyTopic, Settings, Users};
 
-/// Max history frames read per turn.
 const MAX_TURN_FRAMES: usize = 1024;
 /// Pause between two reads of a history without new reports, in nanoseconds.
 const PAUSE_NS: u64 = 1_000_000;
@@ -75,7 +74,6 @@ struct CopyPublisher {
     saved: Option<CopyProgress>,
     /// Set once the [`FrameKind::CopyRewind`] message of this process is known to have left the process.
     has_begun: bool,
-    /// The last problem reported.
     last_problem: String,
 }
 
@@ -120,7 +118,6 @@ impl Drop for CopyTopicThreads {
 }
 
 impl CopyPublisher {
-    /// Publishes until the thread is stopped; failures are retried.
     fn run(&mut self) {
         // Pairs with the release in `start_publishing`.
         while !self.is_open.load(Ordering::Acquire) {
@@ -239,7 +236,6 @@ impl CopyPublisher {
         Ok(None)
     }
 
-    /// Reports that the history is not the one that was published.
     fn report_other_history(&mut self, noted: CopyProgress, day: CopyProgress) {
         let (before, from) = (noted.position, day.position);
         self.report_problem(&format!(
@@ -293,7 +289,6 @@ impl CopyPublisher {
     }
 }
 
-/// Returns the text of an error and of its causes.
 fn text_with_causes(error: &(dyn Error + 'static)) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {

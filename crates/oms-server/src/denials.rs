@@ -32,7 +32,6 @@ pub(super) struct DenialBudget {
 struct DenialCount {
     denied: u64,
     is_exhausted: bool,
-    /// Logons of a user that only reads.
     logons: u64,
 }
 
@@ -42,7 +41,6 @@ impl DenialBudget {
         Self { max_denied: most, is_disk_low, counts: BTreeMap::new(), exhausted: Vec::new(), restored: Vec::new() }
     }
 
-    /// Counts a denied request of a session.
     pub fn count(&mut self, session: u16) {
         let is_low = self.is_disk_low.load(Ordering::Relaxed);
         let most = if is_low { self.max_denied / LOW_DISK_DIVISOR } else { self.max_denied };
@@ -62,7 +60,6 @@ impl DenialBudget {
         count.logons <= self.max_denied
     }
 
-    /// Returns whether the session has used up its budget.
     pub fn is_exhausted(&self, session: u16) -> bool {
         self.counts.get(&session).is_some_and(|count| count.is_exhausted)
     }

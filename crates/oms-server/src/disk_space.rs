@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::statvfs;
 
-/// Interval between two checks of the disk.
 const CHECK_NS: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
 
@@ -14,7 +13,6 @@ const MIB: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct DiskSpaceMonitor {
     folder: PathBuf,
-    /// Bytes that must stay free.
     reserve: u64,
     is_low: Arc<AtomicBool>,
     check_at: u64,
@@ -25,7 +23,6 @@ impl DiskSpaceMonitor {
         Self { folder, reserve, is_low: Arc::default(), check_at: 0 }
     }
 
-    /// Returns the journal's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

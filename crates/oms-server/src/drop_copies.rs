@@ -31,14 +31,11 @@ use super::error::ServerOpenError;
 use super::event::ServerEvent;
 use crate::settings::ResolvedCopyFilter;
 
-/// Max frames of the history read per turn and client.
 const MAX_TURN_FRAMES: usize = 1024;
 /// Max drop copies of one user: a program that forgets to close them takes no place from others.
 const MAX_PER_USER: usize = MAX_COPIES_PER_USER;
-/// Pause between two turns while there is nothing to do.
 const PAUSE_NS: u64 = 1_000_000;
 
-/// A client that is admitted for a drop copy.
 pub(crate) struct DropCopyLogon {
     pub admitted: AdmittedClient,
     pub session: u16,
@@ -52,13 +49,11 @@ pub(crate) struct DropCopyThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// State of the thread.
 struct DropCopyWorker<C> {
     clock: C,
     journal: u64,
     place: LogPath,
     heartbeat_ms: u32,
-    /// Max drop copies at once.
     max_copies: usize,
     directory: Arc<UserDirectory>,
     /// Change count of the user directory at the last check.
@@ -69,7 +64,6 @@ struct DropCopyWorker<C> {
     list: Vec<DropCopyClient>,
 }
 
-/// A client with a drop copy.
 struct DropCopyClient {
     connection: ClientConnection,
     copy: DropCopyReader,
@@ -101,7 +95,6 @@ impl DropCopyThread {
         Ok(Self { newcomers: Some(newcomers), thread: Some(thread.map_err(ServerOpenError::Thread)?) })
     }
 
-    /// Hands a client over to the thread.
     pub fn hand_over(&self, newcomer: DropCopyLogon) {
         if let Some(newcomers) = &self.newcomers {
             // The receiver is gone only while the server ends.

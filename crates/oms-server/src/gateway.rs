@@ -50,7 +50,6 @@ pub(crate) struct GatewayParts {
     pub journal: u64,
     pub place: LogPath,
     pub history: HistoryIndex,
-    /// Sequence number of each session's next report.
     pub next_report: Vec<u64>,
     pub opening: FrontEndState,
     pub control: ControlClient,
@@ -114,7 +113,6 @@ impl<C: Clock> Gateway<C> {
         })
     }
 
-    /// Forwards live reports to the clients that are caught up. Returns the number of frames read.
     fn forward_live(&mut self) -> Result<usize, OmsError> {
         self.reports.forward_live(&mut self.clients, &mut self.ready, &mut self.denials)
     }
@@ -185,7 +183,6 @@ impl<C: Clock> Gateway<C> {
 }
 
 impl<C: Clock> SessionFrontEnd for Gateway<C> {
-    /// Runs one turn. Returns the amount of work done.
     fn poll(&mut self, sink: &mut impl InputSink) -> Result<usize, OmsError> {
         // Received before the sockets are polled: a frame sent before these logons, a logout above all, is read first.
         let admitted = self.admissions.receive();

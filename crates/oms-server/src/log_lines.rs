@@ -32,7 +32,6 @@ pub struct LogWriter {
     pub write: fn(&str),
 }
 
-/// Contents of a line.
 struct LogLine {
     level: &'static str,
     name: String,

@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Origin of a peer, as far as the peer cannot forge it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum PeerOrigin {
-    /// User of this host.
     User(u32),
     /// Host; for IPv6 its network of 64 bits, because a host has as many addresses there as it likes.
     Host(IpAddr),

@@ -15,7 +15,6 @@ use crate::stream::ClientStream;
 /// Slots of the logon back-off table. Two logons that share one wait for each other; its secret seed hides which do.
 const BACKOFF_SLOTS: usize = 1 << 12;
 
-/// An unauthenticated connection.
 pub(crate) struct PendingLogon {
     pub token: Token,
     pub stream: ClientStream,
@@ -26,7 +25,6 @@ pub(crate) struct PendingLogon {
     pub stage: LogonStage,
 }
 
-/// Progress of a logon.
 pub(crate) enum LogonStage {
     /// Must begin with TLS.
     Hello,
@@ -39,7 +37,6 @@ pub(crate) enum LogonStage {
     Refusing(u64, LogonRejectReason, String),
 }
 
-/// A logon with its challenge sent.
 pub(crate) struct ChallengedLogon {
     pub server: ServerLogon,
     pub logon: Logon,
@@ -65,7 +62,6 @@ pub(crate) fn eviction_victim(pending: &VecDeque<PendingLogon>) -> Option<usize>
 /// bring it. Users who do not exist have the same wait, and no other logon waits for it.
 pub(crate) struct LogonBackoff {
     seed: RandomState,
-    /// End of each slot's wait, in ticks.
     until: Vec<u64>,
 }
 
@@ -74,7 +70,6 @@ impl LogonBackoff {
         Self { seed: RandomState::new(), until: vec![0; BACKOFF_SLOTS] }
     }
 
-    /// Returns whether a proof for a user may be verified now.
     pub fn may_verify(&self, origin: PeerOrigin, user: &str, now: u64) -> bool {
         now >= self.until[self.slot(origin, user)]
     }

@@ -10,14 +10,11 @@ use super::connection::{ClientConnection, ReportSource};
 use super::denials::DenialBudget;
 use super::session_numbers::SessionNumbers;
 
-/// Max live frames of the history read per turn.
 const MAX_LIVE_FRAMES: usize = 256;
-/// Kind code of a denial among the reports.
 const DENIED: u8 = tickpath_market::Kind::OrderDenied.code();
 
 /// The history of reports, and the position of the live reports in it.
 pub(super) struct ReportFeed {
-    /// Id of the journal that the reports belong to.
     journal: u64,
     history: HistoryIndex,
     live: Reader,
@@ -25,7 +22,6 @@ pub(super) struct ReportFeed {
     day: u64,
     /// The day has ended, and the rest of its reports is being read.
     day_ended: bool,
-    /// Number of each session's next live report.
     next: SessionNumbers,
 }
 
@@ -36,12 +32,10 @@ impl ReportFeed {
         Ok(Self { journal, history, live, day, day_ended: false, next: SessionNumbers(next) })
     }
 
-    /// Returns the id of the journal that the reports belong to.
     pub fn journal(&self) -> u64 {
         self.journal
     }
 
-    /// Returns the number of a session's next live report.
     pub fn next(&self, session: u16) -> u64 {
         self.next.next(session)
     }
@@ -84,12 +78,10 @@ impl ReportFeed {
         Ok(MAX_LIVE_FRAMES)
     }
 
-    /// Reads the reports to a session from this number on.
     pub fn read(&self, session: u16, from: u64) -> Result<SessionReader, LogOpenError> {
         self.history.read(session, from)
     }
 
-    /// Returns the source of a session's reports from this number on.
     pub fn source(&self, session: u16, from: u64) -> ReportSource {
         match from == self.next(session) {
             true => ReportSource::Live,

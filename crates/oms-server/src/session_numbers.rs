@@ -14,13 +14,11 @@ pub(super) struct RequestNumbers {
 }
 
 impl SessionNumbers {
-    /// Returns a session's next number.
     #[inline]
     pub fn next(&self, session: u16) -> u64 {
         self.0.get(usize::from(session)).copied().unwrap_or(0)
     }
 
-    /// Returns a session's next number, to be changed.
     #[inline]
     pub fn next_mut(&mut self, session: u16) -> &mut u64 {
         let index = usize::from(session);
@@ -32,17 +30,14 @@ impl SessionNumbers {
 }
 
 impl RequestNumbers {
-    /// Returns the numbers at a start.
     pub fn new(opening: FrontEndState) -> Self {
         Self { next: SessionNumbers(opening.next_request), journaled: opening.journaled }
     }
 
-    /// Returns the number of a session's next request.
     pub fn next(&self, session: u16) -> u64 {
         self.next.next(session)
     }
 
-    /// Returns the number of a session's next request, to be changed.
     #[inline]
     pub fn next_mut(&mut self, session: u16) -> &mut u64 {
         self.next.next_mut(session)
@@ -53,7 +48,6 @@ impl RequestNumbers {
         self.journaled.first_unjournaled(session, self.next(session))
     }
 
-    /// Returns whether all requests of a session are in the journal.
     pub fn are_journaled(&self, session: u16) -> bool {
         self.first_unjournaled(session) >= self.next(session)
     }

@@ -26,7 +26,6 @@ pub(crate) struct Shortage {
 }
 
 impl Shortage {
-    /// Returns whether the acceptor may try now.
     pub fn may_accept(&self, now: u64) -> bool {
         now >= self.until
     }

@@ -11,16 +11,13 @@ use super::stream::ClientStream;
 
 /// Turns between two polls of the sockets while lanes exist: a poll takes longer than all else of an idle turn.
 const SOCKET_POLL_TURNS: u32 = 16;
-/// Max events per poll.
 const MAX_EVENTS: usize = 1024;
-/// Poll token of the gateway's waker.
 pub(super) const WAKER_TOKEN: Token = Token(usize::MAX);
 
 /// Poll of the clients' sockets, each registered under its connection's slot.
 pub(super) struct SocketPoll {
     poll: Poll,
     events: Events,
-    /// Turns so far, wrapping.
     turns: u32,
 }
 
@@ -29,12 +26,10 @@ impl SocketPoll {
         Self { poll, events: Events::with_capacity(MAX_EVENTS), turns: 0 }
     }
 
-    /// Registers the socket of the connection in a slot.
     pub fn register(&self, stream: &mut ClientStream, slot: usize) -> io::Result<()> {
         self.poll.registry().register(stream.source(), Token(slot), Interest::READABLE | Interest::WRITABLE)
     }
 
-    /// Removes a socket from the poll.
     pub fn deregister(&self, stream: &mut ClientStream) {
         // The socket is closed next, which removes it in any case.
         let _: io::Result<()> = self.poll.registry().deregister(stream.source());

@@ -14,12 +14,10 @@ use tickpath_oms_protocol::OrderEntryStream;
 
 use crate::origin::PeerOrigin;
 
-/// A non-blocking socket.
 #[derive(Debug)]
 pub(crate) struct ClientStream(pub OrderEntryStream<TcpStream, UnixStream, LaneStream<UnixStream>>);
 
 impl ClientStream {
-    /// Returns the peer's address as text.
     pub fn peer(&self) -> String {
         match &self.0 {
             OrderEntryStream::Tcp(stream) => peer_address(stream),

@@ -63,7 +63,6 @@ fn is_of_peer(e: &io::Error) -> bool {
     )
 }
 
-/// Returns the system's reason, and the remedy.
 fn describe_error(e: &io::Error) -> String {
     /// Too many open files of the process (EMFILE), or of the system (ENFILE).
     const OF_PROCESS: i32 = 24;
@@ -76,7 +75,6 @@ fn describe_error(e: &io::Error) -> String {
     }
 }
 
-/// The open connections of a port, the oldest first.
 #[derive(Default)]
 struct ConnectionTable {
     slots: Arc<Mutex<Vec<ConnectionSlot>>>,

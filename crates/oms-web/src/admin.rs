@@ -17,7 +17,6 @@ use zerocopy::IntoBytes;
 const POLL_MS: u64 = 50;
 /// Max wait for the OMS's instruments, in milliseconds.
 const INSTRUMENTS_MS: u32 = 5_000;
-/// Max queued commands of a session.
 const COMMANDS: usize = 16;
 
 /// A session of an admin, until dropped.
@@ -29,18 +28,15 @@ pub(crate) struct AdminSession {
     denied: Arc<Mutex<String>>,
 }
 
-/// An admin command of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PageCommand {
     /// Turns a switch of a target.
     Kill(KillSwitch, ScopeTarget),
     /// Cancels the working orders in the scope of a target.
     CancelScope(CancelScope, ScopeTarget),
-    /// Cancels an order of any session.
     Cancel(OrderId),
 }
 
-/// The target of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScopeTarget {
     /// An account or a session, or zero for the firm.
@@ -49,11 +45,8 @@ pub(crate) enum ScopeTarget {
     Symbol(String),
 }
 
-/// The reason for which there is no session.
 pub(crate) enum AdminSessionError {
-    /// All sessions of the user are in use.
     InUse(String),
-    /// Anything else, as a sentence.
     Refused(String),
 }
 

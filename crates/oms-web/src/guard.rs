@@ -9,12 +9,10 @@ use crate::logins::RequestLogin;
 use crate::page_state::PageState;
 use crate::tls::PageCertificate;
 
-/// The header of a login's token.
 const TOKEN: HeaderName = HeaderName::from_static("x-tickpath-token");
 /// Max bytes of an `Authorization` header's credentials.
 const MAX_CREDENTIALS_BYTES: usize = 1_024;
 
-/// A status and a sentence.
 pub(crate) type HttpRefusal = (StatusCode, String);
 
 /// The cookie and the token of a login, as received in a request.
@@ -85,7 +83,6 @@ fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
     pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value.to_owned())
 }
 
-/// Returns user and password of HTTP's basic authentication.
 pub(crate) fn credentials(headers: &HeaderMap) -> Option<(String, String)> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, rest) = text.split_once(' ')?;
@@ -121,7 +118,6 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Refuses with a sentence.
 pub(crate) fn refuse<T>(status: StatusCode, why: &str) -> Result<T, HttpRefusal> {
     Err((status, why.to_owned()))
 }

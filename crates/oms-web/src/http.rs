@@ -41,7 +41,6 @@ const MAX_LOGONS: usize = 8;
 /// Max time for a request to arrive, and max lifetime of a connection.
 const REQUEST: Duration = Duration::from_secs(5);
 const CONNECTION: Duration = Duration::from_secs(120);
-/// Max bytes of a request's body.
 const MAX_BODY_BYTES: usize = 4096;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
@@ -54,11 +53,9 @@ const SCRIPT: &str = include_str!("page/page.js");
 static CHECKS: Semaphore = Semaphore::const_new(MAX_CHECKS);
 static LOGONS: Semaphore = Semaphore::const_new(MAX_LOGONS);
 
-/// The port of the page or of the metrics.
 pub(crate) struct Port {
     /// Whether the page is served, and not only the metrics.
     pub is_page: bool,
-    /// The port's number.
     pub number: u16,
     /// The certificate for TLS; plain HTTP if there is none.
     pub certificate: Option<PageCertificate>,
@@ -67,7 +64,6 @@ pub(crate) struct Port {
 type HttpResponse = Response<Full<Bytes>>;
 
 impl Port {
-    /// Returns the port's name in a sentence.
     pub fn title(&self) -> &'static str {
         if self.is_page { "the page" } else { "the port of the metrics" }
     }
@@ -89,7 +85,6 @@ impl Port {
     }
 }
 
-/// Answers the requests of a connection.
 pub(crate) async fn serve_requests(stream: PageStream, origin: HostOrigin, port: &Arc<Port>, shown: &Arc<PageState>) {
     let service = service_fn(|request| {
         let (port, shown) = (port.clone(), shown.clone());
@@ -170,7 +165,6 @@ async fn route(
     }
 }
 
-/// Returns whether a path changes something.
 fn is_post_path(path: &str) -> bool {
     matches!(path, "/login" | "/logout" | "/kill" | "/cancel")
 }
@@ -229,7 +223,6 @@ async fn all_metrics(
 const WRONG: &str = "the user or the password is wrong";
 const BUSY: &str = "too many passwords are being looked at; try again";
 
-/// The reason for which a password was not accepted.
 enum PasswordRefusal {
     Wrong,
     /// The origin sent too many wrong passwords: it may try again after this number of seconds.

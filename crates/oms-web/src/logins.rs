@@ -17,15 +17,12 @@ use crate::rights::{PageUser, PageUserLookup, Rights};
 
 /// Max logins of a user; a further login ends the one that was idle for longest.
 const MAX_PER_USER: usize = 4;
-/// Idle time after which a login is over.
 const IDLE_NS: i64 = 15 * 60 * 1_000_000_000;
-/// Bytes of a cookie and of a token.
 const SECRET_BYTES: usize = 32;
 /// Max tries of an admin's logon while the session of the user's older login ends, and the pause between them.
 const MAX_LOGON_TRIES: u32 = 50;
 const LOGON_NS: u64 = 100_000_000;
 
-/// The logins.
 pub(crate) struct Logins {
     /// The URL of the OMS, for admins' sessions.
     oms: String,
@@ -48,7 +45,6 @@ struct PageLogin {
     admin: Option<AdminSession>,
 }
 
-/// A new login, for its page.
 #[derive(Debug)]
 pub(crate) struct NewLogin {
     pub cookie: String,
@@ -56,7 +52,6 @@ pub(crate) struct NewLogin {
     pub is_admin: bool,
 }
 
-/// The login of a request.
 #[derive(Debug)]
 pub(crate) struct RequestLogin {
     pub user: String,
@@ -66,7 +61,6 @@ pub(crate) struct RequestLogin {
 }
 
 impl Logins {
-    /// Starts without any login.
     pub fn new(oms: &str, users: Arc<dyn PageUserLookup>, clock: HostClock) -> Self {
         let decoys = Mutex::new(Decoys::new(&users.secrets()));
         Self { oms: oms.to_owned(), users, clock, decoys, list: Mutex::default() }
@@ -124,7 +118,6 @@ impl Logins {
         Some(RequestLogin { user: login.user.clone(), rights: found.rights, denied })
     }
 
-    /// Returns the name of the user of each session.
     pub fn owners(&self) -> BTreeMap<u16, String> {
         self.users.owners()
     }
@@ -137,7 +130,6 @@ impl Logins {
         admin.send(command)
     }
 
-    /// Ends a login and its session.
     pub fn logout(&self, cookie: &str, token: &str) {
         lock(&self.list).retain(|login| !login.is_of(cookie, token));
     }

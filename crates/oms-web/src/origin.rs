@@ -45,10 +45,8 @@ struct PasswordAllowance {
     was_reported: bool,
 }
 
-/// A try that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyAttempts {
-    /// Seconds until the origin may try again.
     pub wait_s: i64,
     /// True for the first refusal of an episode.
     pub is_first: bool,
@@ -78,7 +76,6 @@ impl PasswordAllowances {
         Ok(())
     }
 
-    /// Returns a try after a right password.
     pub fn give_back(&mut self, origin: HostOrigin) {
         if let Some(allowance) = self.0.get_mut(&origin) {
             allowance.left = (allowance.left + 1).min(MAX_TRIES);

@@ -24,7 +24,6 @@ const MAX_WAITS: u32 = 100;
 /// Receives a sentence for the operator.
 pub type NotifyOperator = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The state that requests are answered from.
 pub(crate) struct PageState {
     pub names: DisplayNames,
     /// Additional host names that the ports accept.
@@ -48,7 +47,6 @@ struct Viewer {
 }
 
 impl PageState {
-    /// Starts without any viewer.
     pub fn new(
         names: DisplayNames,
         hosts: Vec<String>,
@@ -93,7 +91,6 @@ impl PageState {
         due.map(|(user, viewer)| (user.clone(), viewer.rights.clone())).collect()
     }
 
-    /// Takes a password try of an origin.
     pub fn begin_try(&self, origin: HostOrigin) -> Result<(), TooManyAttempts> {
         let now = self.clock.calibration().ns(self.clock.ticks() as i64);
         let begun = lock(&self.tries).begin(origin, now);
@@ -103,7 +100,6 @@ impl PageState {
         begun
     }
 
-    /// Returns a try to an origin whose password was right.
     pub fn give_back_try(&self, origin: HostOrigin) {
         lock(&self.tries).give_back(origin);
     }

@@ -95,7 +95,6 @@ pub struct RunningEndpoints {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A listening port.
 #[derive(Debug, Clone, Copy)]
 struct BoundPort {
     address: SocketAddr,
@@ -183,7 +182,6 @@ impl BoundPort {
     }
 }
 
-/// A listening port, and its settings.
 struct ListeningPort {
     bound: BoundPort,
     listener: TcpListener,

@@ -21,7 +21,6 @@ pub const MAX_POSITIONS: usize = 500;
 pub const FRAME_NS: u64 = 500_000_000;
 /// The frames of the recent period: ten seconds.
 const RECENT_FRAMES: usize = 20;
-/// The frames of a second.
 const FRAMES_PER_SECOND: usize = 2;
 
 /// Display names.
@@ -402,7 +401,6 @@ fn positions(rights: &Rights, names: &DisplayNames, core: &Core) -> Vec<PagePosi
     open.into_iter().map(row).collect()
 }
 
-/// Formats units of 10⁻⁸.
 fn units(number: i128) -> String {
     i64::try_from(number).map_or_else(|_| format!("{number}e-8"), |units| Price(units).to_string())
 }

@@ -256,7 +256,6 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The file of the sections.
 struct SourceFile<'a> {
     path: &'a Path,
     /// Byte offset of each line's begin.

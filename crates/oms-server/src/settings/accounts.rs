@@ -37,7 +37,6 @@ pub fn account_columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.iter().map(|column| column.name)
 }
 
-/// Reads a table of accounts.
 pub(super) fn read(file: &Path) -> Result<Vec<AccountLimits>, SettingsError> {
     let mut numbers = HashMap::new();
     csv::read(file, COLUMNS, |row| {

@@ -12,10 +12,8 @@ use std::str::FromStr;
 use csv::StringRecord;
 use tickpath_settings::{Mistakes, SettingsError, TORN_CELL, read_text, table_cells, table_lines};
 
-/// Column of a table.
 pub(super) struct SettingsColumn {
     pub(super) name: &'static str,
-    /// Whether each line must have a value.
     pub(super) needed: bool,
 }
 
@@ -106,12 +104,10 @@ impl SettingsRow<'_> {
         self.cells.get(place).filter(|cell| !cell.is_empty())
     }
 
-    /// Parses a cell.
     pub(super) fn parsed<T: FromStr<Err: Display>>(&mut self, column: &str) -> Option<T> {
         self.read(column, |cell| cell.parse().map_err(|reason: T::Err| reason.to_string()))
     }
 
-    /// Reads a whole number of this range.
     pub(super) fn number<N: Copy + PartialOrd + Display + FromStr>(
         &mut self,
         column: &str,
@@ -152,7 +148,6 @@ impl SettingsRow<'_> {
         }
     }
 
-    /// Reports a mistake of a cell.
     pub(super) fn add_mistake(&mut self, column: &str, sentence: impl Display) {
         self.mistakes.add(self.line, format!("{column}: {sentence}"));
     }

@@ -238,7 +238,6 @@ pub(super) fn sync_folder_of(file: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Returns whether others than its owner may read a file.
 pub(super) fn is_readable_by_others(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|data| data.mode() & 0o077 != 0)
 }

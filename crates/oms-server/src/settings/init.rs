@@ -15,7 +15,6 @@ const INSTRUMENTS: &str = include_str!("instruments.csv");
 const ACCOUNTS: &str = include_str!("accounts.csv");
 const SYMBOLS: &str = include_str!("symbols.csv");
 
-/// Users who may log in at first.
 const LOGINS: [&str; 2] = ["trader", "admin"];
 const READABLE: u32 = 0o644;
 

@@ -74,7 +74,6 @@ pub fn list_instruments(file: &Path) -> Option<Vec<(String, u16, Option<String>)
     Some(listed.collect())
 }
 
-/// Reads the price band and the rate limit.
 fn limited(row: &mut SettingsRow<'_>) -> Instrument {
     let (lowest_price, highest_price): (Price, Price) =
         (row.parsed("lowest_price").unwrap_or_default(), row.parsed("highest_price").unwrap_or_default());

@@ -7,7 +7,6 @@ use tickpath_settings::Section;
 
 use super::csv::SettingsRow;
 
-/// Highest id of a symbol or an account.
 pub(super) const MAX_ID: u32 = (1 << 16) - 1;
 
 const BELOW_ZERO: &str = "a limit is not below zero; write the largest that is allowed";
@@ -42,7 +41,6 @@ pub(super) fn quantity(row: &mut SettingsRow<'_>, column: &str) -> Quantity {
     quantity
 }
 
-/// Reads the amount in a cell.
 pub(super) fn money(row: &mut SettingsRow<'_>, column: &str) -> [u8; 16] {
     row.parsed(column).map_or(0, |Amount(amount)| amount.0).to_le_bytes()
 }
@@ -65,7 +63,6 @@ pub(super) fn quantity_of(section: &mut Section<'_>, key: &str) -> Quantity {
     quantity
 }
 
-/// Takes the amount of a key.
 pub(super) fn money_of(section: &mut Section<'_>, key: &str) -> Notional {
     section.parsed(key).map_or(Notional(0), |Amount(amount)| amount)
 }

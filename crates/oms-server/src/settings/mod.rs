@@ -372,7 +372,6 @@ fn firm(firm: &mut Section<'_>) -> Option<FirmLimits> {
     (limits != FirmLimits::default()).then_some(limits)
 }
 
-/// Takes the topic of reference prices.
 fn ticks(top: &mut Section<'_>) -> Option<String> {
     let topic = top.text("ticks")?;
     if let Err(e) = LogPath::shared_memory(&topic) {
@@ -465,7 +464,6 @@ impl CoreSettings {
 }
 
 impl ConfigErrors {
-    /// Reads a file, if it was named.
     fn read_if_named<T: Default>(&mut self, file: &Path, read: impl FnOnce(&Path) -> Result<T, SettingsError>) -> T {
         if file.as_os_str().is_empty() { T::default() } else { self.collect(read(file)) }
     }

@@ -6,7 +6,6 @@ use tickpath_settings::Section;
 
 const ACTIONS: &[(&str, u8)] = &[("give-up", GIVE_UP), ("retry", RETRY), ("other-line", OTHER_LINE)];
 
-/// Default number of retries.
 const TIMES: u8 = 3;
 const MAX_RETRIES: u8 = 100;
 

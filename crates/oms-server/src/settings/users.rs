@@ -26,7 +26,6 @@ use super::limits::{money_of, quantity_of, rate_of};
 use super::pattern::AccountPattern;
 use super::sessions::{LEVELS, MAX_SESSIONS, SessionDefaults};
 
-/// Max characters of a user's name.
 const MAX_NAME_CHARS: usize = 64;
 
 /// Names of the roles.
@@ -112,7 +111,6 @@ impl OmsUser {
         self.role == UserRole::Admin || self.accounts.iter().any(|pattern| pattern.matches(account))
     }
 
-    /// Returns the rights of each of its sessions.
     fn session(&self, all: &SessionDefaults, accounts: &[AccountLimits]) -> SessionConfig {
         let is_idle = self.disabled || self.role == UserRole::Read;
         let granted = match self.accounts.iter().any(AccountPattern::is_all) {
@@ -218,7 +216,6 @@ fn read_drop_copy(user: &mut Section<'_>, taken: &OmsUser) -> Option<CopyFilter>
     is_one.then_some(filter)
 }
 
-/// Takes the limits of each of its sessions.
 fn limits(user: &mut Section<'_>) -> SessionLimits {
     let (rate_limit, rate_window_ns) = rate_of(user);
     SessionLimits {
@@ -229,7 +226,6 @@ fn limits(user: &mut Section<'_>) -> SessionLimits {
     }
 }
 
-/// Names of the kinds of request.
 const KINDS: [(&str, u8); 5] = [
     ("new", MAY_NEW),
     ("cancel", MAY_CANCEL),
