@@ -65,8 +65,8 @@ thread_local! {
 /// of the thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn tp_last_error() -> *const c_char {
-    let told = LAST.try_with(|last| last.borrow().as_ref().map(|sentence| sentence.as_ptr()));
-    told.ok().flatten().unwrap_or(c"".as_ptr())
+    let sentence = LAST.try_with(|last| last.borrow().as_ref().map(|sentence| sentence.as_ptr()));
+    sentence.ok().flatten().unwrap_or(c"".as_ptr())
 }
 
 /// Error of a call.
