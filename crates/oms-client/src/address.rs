@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused_in_words() {
+    fn invalid_addresses_are_refused_with_the_forms() {
         for url in [
             "",
             "oms.sock",

@@ -235,7 +235,7 @@ mod tests {
 
     /// The example of RFC 7677, section 3.
     #[test]
-    fn the_example_of_the_rfc() {
+    fn a_secret_matches_the_example_of_rfc_7677() {
         let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
         let secret = Secret::derived("pencil", &salt, 4096);
         let text = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\

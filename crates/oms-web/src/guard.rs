@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_read_as_rfc_7617_has_them() {
+    fn credentials_are_read_by_rfc_7617() {
         let of = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, value.parse().unwrap());

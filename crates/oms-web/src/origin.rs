@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_passwords_of_an_origin_keep_only_that_origin_waiting() {
+    fn wrong_passwords_delay_only_their_origin() {
         let origin = |text: &str| HostOrigin::of(text.parse().unwrap());
         let (one, other) = (origin("192.0.2.1"), origin("192.0.2.2"));
         let mut tries = PasswordAllowances::default();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_one_origin_and_memory_has_a_bound() {
+    fn a_host_is_one_origin_and_the_table_is_bounded() {
         let origin = |text: &str| HostOrigin::of(text.parse().unwrap());
         assert_eq!(origin("2001:db8::1"), origin("2001:db8::ffff:1"));
         assert_ne!(origin("2001:db8::1"), origin("2001:db8:0:1::1"));

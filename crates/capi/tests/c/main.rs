@@ -25,7 +25,7 @@ const QUEUE: &str = "jobs";
 const MAX_SECONDS: &str = "120";
 
 #[test]
-fn what_c_publishes_everybody_receives() {
+fn messages_published_by_c_reach_c_and_rust() {
     let (programs, bus) = (Programs::new(), Bus::new("publishes"));
     let said = programs.say("examples/publish.c", &[&bus.url, TOPIC, "20"]);
     assert_eq!(said, "published 20\n");
@@ -38,7 +38,7 @@ fn what_c_publishes_everybody_receives() {
 }
 
 #[test]
-fn what_rust_publishes_c_receives() {
+fn messages_published_by_rust_reach_c() {
     let (programs, bus) = (Programs::new(), Bus::new("receives"));
     let subscriber = programs.compile("examples/subscribe.c");
     let mut receiving = bounded(&subscriber, &[&bus.url, TOPIC, "100"]);
@@ -80,7 +80,7 @@ fn c_and_rust_share_a_queue() {
 }
 
 #[test]
-fn every_misuse_is_told_in_words() {
+fn every_misuse_has_a_status_and_a_sentence() {
     let (programs, bus) = (Programs::new(), Bus::new("misuse"));
     misuse::check(misuse::OF_THE_BUS, &programs.say("tests/c/abuse.c", &[&bus.url]));
 }

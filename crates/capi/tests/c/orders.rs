@@ -69,7 +69,7 @@ fn an_order_leaves_at_its_price_and_names_its_tick() {
 }
 
 #[test]
-fn what_becomes_of_an_order_is_told_in_numbers() {
+fn the_life_of_an_order_is_reported_in_numbers() {
     let (programs, desk) = (Programs::new(), Desk::new());
     let (_exchange, _oms) = desk.start_all();
     let program = programs.compile("tests/c/session.c");
@@ -135,7 +135,7 @@ fn a_session_survives_its_oms() {
 }
 
 #[test]
-fn every_misuse_of_a_session_is_told_in_words() {
+fn every_misuse_of_a_session_has_a_status_and_a_sentence() {
     let (programs, desk) = (Programs::new(), Desk::new());
     let (_exchange, _oms) = desk.start_all();
     let said = programs.say("tests/c/asks.c", &[&desk.url("unix"), USER, PASSWORD]);

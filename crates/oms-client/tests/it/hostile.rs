@@ -60,7 +60,7 @@ proptest! {
 }
 
 #[test]
-fn heads_that_lie_end_the_connection() {
+fn a_wrong_header_ends_the_connection() {
     let report = Message::ExecutionReport.code();
     for head in [
         FrameHeader { length: MAX_PAYLOAD as u32 + 1, kind: report, ..FrameHeader::default() },
@@ -77,7 +77,7 @@ fn heads_that_lie_end_the_connection() {
 }
 
 #[test]
-fn the_last_of_all_numbers_ends_nothing() {
+fn the_highest_sequence_number_does_not_overflow() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(Config { reconnect: false, ..oms.config() }, welcome(u64::MAX - 1, u64::MAX));
     peer.report_raw(u64::MAX);

@@ -52,7 +52,7 @@ fn is_in_memory(inverted: &[u8]) -> bool {
 }
 
 #[test]
-fn a_password_is_gone_with_its_logon() {
+fn a_password_is_overwritten_after_its_logon() {
     let kept = inverted(1_000);
     let mut password = String::from_utf8(plain(&kept)).expect("letters");
     let (logon, _) = ClientLogon::new("anna", &password, None).expect("a good name");
@@ -64,7 +64,7 @@ fn a_password_is_gone_with_its_logon() {
 }
 
 #[test]
-fn a_secret_is_gone_when_it_is_dropped() {
+fn a_dropped_secret_is_overwritten() {
     let kept = inverted(64);
     let mut salt = plain(&kept);
     let keys = STANDARD.encode([7; 32]);

@@ -71,7 +71,7 @@ fn comes_in_beside<T>(house: &OmsFixture, crowd: impl FnOnce() -> Vec<T>) {
 }
 
 #[test]
-fn a_crowd_from_elsewhere_keeps_nobody_out_even_if_it_begins_to_log_on() {
+fn a_crowd_from_another_origin_blocks_no_logon_even_with_a_challenge() {
     let house = OmsFixture::new(Layout::Split);
     let port = house.tcp_port();
     comes_in_beside(&house, || {
@@ -85,13 +85,13 @@ fn a_crowd_from_elsewhere_keeps_nobody_out_even_if_it_begins_to_log_on() {
 }
 
 #[test]
-fn a_silent_crowd_from_the_same_place_keeps_nobody_out_who_speaks() {
+fn a_silent_crowd_from_the_same_origin_blocks_no_logon() {
     let house = OmsFixture::new(Layout::Split);
     comes_in_beside(&house, || (0..CROWD).map(|_| UnixStream::connect(house.socket()).expect("it listens")).collect());
 }
 
 #[test]
-fn wrong_passwords_are_slow_however_many_come_at_once_and_for_whomever() {
+fn wrong_passwords_are_delayed_on_every_connection_and_for_every_user() {
     const GUESSES: usize = 12;
     let house = OmsFixture::new(Layout::Split);
     let url = format!("unix://{}", house.socket().display());
@@ -208,7 +208,7 @@ fn a_logon_that_began_before_its_record_changed_is_refused() {
 }
 
 #[test]
-fn strangers_get_challenges_like_those_of_imported_users() {
+fn unknown_users_get_challenges_like_those_of_imported_users() {
     let house = OmsFixture::new(Layout::Split);
     // A secret as another server makes it: fewer iterations, and a salt of 24 bytes.
     let own = Secret::from_password("anna's password").to_string();
@@ -235,7 +235,7 @@ fn strangers_get_challenges_like_those_of_imported_users() {
 }
 
 #[test]
-fn a_strangers_challenge_outlives_a_restart() {
+fn the_challenge_of_an_unknown_user_survives_a_restart() {
     let mut house = OmsFixture::new(Layout::Split);
     let salts = |house: &OmsFixture| {
         ["anna", "nobody", "nobody else"].map(|user| {
@@ -250,7 +250,7 @@ fn a_strangers_challenge_outlives_a_restart() {
 }
 
 #[test]
-fn names_of_strangers_cannot_write_lines_of_the_log() {
+fn names_of_unknown_users_are_escaped_in_the_log() {
     let house = OmsFixture::new(Layout::Split);
     let name = "x\u{2028}boss has logged in\u{202e}\u{200b}";
     let (refusal, _) = HalfLogon::new(&house, name, "a guess", 0).refused();
@@ -276,7 +276,7 @@ fn a_process_with_secrets_gives_no_core_dump() {
 }
 
 #[test]
-fn a_socket_of_somebody_else_is_not_taken_away() {
+fn the_socket_of_another_server_is_not_removed() {
     let mut house = OmsFixture::new(Layout::Split);
     fs::remove_file(house.socket()).expect("it is there");
     let other = UnixListener::bind(house.socket()).expect("the place is free");

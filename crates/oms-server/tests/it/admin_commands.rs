@@ -32,7 +32,7 @@ fn word(
 }
 
 #[test]
-fn a_word_is_answered_with_the_orders_that_it_meant() {
+fn an_admin_command_is_answered_with_the_orders_in_scope() {
     for layout in [Layout::Inline, Layout::Split] {
         let house = OmsFixture::new(layout);
         let mut anna = house.remote("anna", Since::Now);
@@ -71,7 +71,7 @@ fn a_word_is_answered_with_the_orders_that_it_meant() {
 }
 
 #[test]
-fn an_order_list_of_several_pages_comes_whole_and_by_ascending_id() {
+fn an_order_list_of_several_pages_is_complete_and_sorted() {
     const ORDERS: u64 = 300;
     for layout in [Layout::Inline, Layout::Split] {
         let house = OmsFixture::new(layout);
@@ -93,7 +93,7 @@ fn an_order_list_of_several_pages_comes_whole_and_by_ascending_id() {
 }
 
 #[test]
-fn a_word_that_cannot_be_taken_is_answered_with_a_sentence_and_not_journaled() {
+fn a_refused_admin_command_gets_its_reason_and_is_not_journaled() {
     let house = OmsFixture::new(Layout::Split);
     let mut boss = house.remote("boss", Since::Now);
     let before = boss.status().journal_records;
@@ -110,7 +110,7 @@ fn a_word_that_cannot_be_taken_is_answered_with_a_sentence_and_not_journaled() {
 }
 
 #[test]
-fn requests_are_taken_while_a_long_order_list_waits_for_its_reader() {
+fn requests_pass_while_a_long_order_list_is_outstanding() {
     const ORDERS: u64 = 12_000;
     for layout in [Layout::Inline, Layout::Split] {
         let house = OmsFixture::new(layout);

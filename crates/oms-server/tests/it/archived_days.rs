@@ -49,7 +49,7 @@ fn numbers(from: u64, days: u64) -> Vec<u64> {
 }
 
 #[test]
-fn a_client_that_was_away_for_several_days_hears_each_report_once() {
+fn a_client_away_for_several_days_receives_each_report_once() {
     for layout in [Layout::Inline, Layout::Split] {
         for days in [2, 5] {
             let mut house = OmsFixture::new(layout);
@@ -70,7 +70,7 @@ fn a_client_that_was_away_for_several_days_hears_each_report_once() {
 }
 
 #[test]
-fn reports_of_days_that_are_not_kept_are_a_gap() {
+fn reports_of_dropped_days_are_a_gap() {
     const DAYS: u64 = 4;
     for layout in [Layout::Inline, Layout::Split] {
         let mut house = OmsFixture::new(layout);

@@ -25,7 +25,7 @@ fn armed(id: u64, price: i64, trigger: Trigger) -> Request {
 }
 
 #[test]
-fn an_armed_order_is_changed_survives_a_start_fires_and_is_filled() {
+fn an_armed_order_is_replaced_survives_a_restart_fires_and_fills() {
     for layout in [Layout::Inline, Layout::Split] {
         let mut house = OmsFixture::new(layout);
         let mut client = house.remote("anna", Since::Start);

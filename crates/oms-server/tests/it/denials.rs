@@ -32,7 +32,7 @@ fn is_loss(event: &ClientEvent) -> bool {
 }
 
 #[test]
-fn a_user_that_only_reads_is_refused_before_the_journal_and_each_request_is_answered() {
+fn requests_of_a_reader_are_refused_before_the_journal() {
     const CANCELS: u64 = 2_000;
     for (layout, scheme) in LAYOUTS.into_iter().zip(["unix", "shm+unix"]) {
         let mut house = OmsFixture::new(layout);
@@ -116,7 +116,7 @@ fn desk_with_budget(changes: &[(&str, &str)], told: &str) -> (ProcessFixture, Pr
 }
 
 #[test]
-fn a_session_that_uses_up_its_denied_requests_is_told_and_slow_while_others_trade() {
+fn a_session_over_its_denial_budget_is_throttled_alone() {
     const CANCELS: u64 = 5_000;
     let small = ("#max_denied_a_day = 100000", "max_denied_a_day = 50");
     let hundredth = ("#max_denied_a_day = 100000", "max_denied_a_day = 5000");
@@ -161,7 +161,7 @@ fn a_session_that_uses_up_its_denied_requests_is_told_and_slow_while_others_trad
 }
 
 #[test]
-fn connections_without_a_descriptor_wait_and_the_operator_is_told_once() {
+fn connections_without_a_descriptor_wait_and_warn_the_operator_once() {
     const CROWD: usize = 120;
     const SHORT: &str = "no connection can be accepted";
     let desk = ProcessFixture::new(1, "", true);

@@ -52,7 +52,7 @@ fn trade(anna: &mut RecordingClient, id: u64) {
 }
 
 #[test]
-fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_the_oms() {
+fn a_drop_copy_resumes_over_day_ends_and_restarts() {
     for layout in [Layout::Inline, Layout::Split] {
         let mut house = house(layout, "");
         let mut anna = house.remote("anna", Since::Now);
@@ -99,7 +99,7 @@ fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_t
 }
 
 #[test]
-fn a_drop_copy_begins_with_the_oldest_day_that_is_kept_and_each_report_has_its_time() {
+fn a_drop_copy_begins_with_the_oldest_kept_day_and_has_report_times() {
     let mut house = house(Layout::Split, "");
     let (mut anna, mut boss) = (house.remote("anna", Since::Now), house.remote("boss", Since::Now));
     for id in 1..=4 {
@@ -143,7 +143,7 @@ fn place(event: &ClientEvent) -> Option<u64> {
 }
 
 #[test]
-fn a_filter_leaves_out_what_is_not_meant_and_that_is_no_gap() {
+fn reports_outside_the_filter_are_no_gap() {
     let house = house(Layout::Split, "fills_only = true\ncopy_users = [\"anna\"]\n");
     let mut eve = house.remote("eve", Since::Now);
     let mut anna = house.remote("anna", Since::Now);
@@ -168,7 +168,7 @@ fn a_filter_leaves_out_what_is_not_meant_and_that_is_no_gap() {
 }
 
 #[test]
-fn drop_copies_of_one_user_hear_beside_each_other_and_each_goes_on_from_its_own_place() {
+fn drop_copies_of_one_user_resume_independently() {
     for layout in [Layout::Inline, Layout::Split] {
         let mut house = house(layout, "");
         let mut anna = house.remote("anna", Since::Now);
@@ -202,7 +202,7 @@ fn drop_copies_of_one_user_hear_beside_each_other_and_each_goes_on_from_its_own_
 }
 
 #[test]
-fn a_user_has_so_many_drop_copies_and_one_more_is_refused_and_disturbs_none() {
+fn a_drop_copy_over_the_users_limit_is_refused() {
     let house = house(Layout::Split, "");
     let mut list: Vec<RecordingClient> = (0..16).map(|_| house.remote("eve", Since::Now)).collect();
     let config = Config::new(format!("unix://{}", house.socket().display()), "eve", "eve's password");
@@ -222,7 +222,7 @@ fn a_user_has_so_many_drop_copies_and_one_more_is_refused_and_disturbs_none() {
 }
 
 #[test]
-fn a_welcome_says_who_hears_a_drop_copy() {
+fn a_welcome_shows_whether_the_session_is_a_drop_copy() {
     let house = house(Layout::Split, "");
     for (user, hears) in [("eve", true), ("anna", false), ("boss", false)] {
         let client = house.remote(user, Since::Now).client;
@@ -231,7 +231,7 @@ fn a_welcome_says_who_hears_a_drop_copy() {
 }
 
 #[test]
-fn who_asks_for_a_drop_copy_and_has_none_takes_no_session() {
+fn a_refused_drop_copy_logon_takes_no_session() {
     let house = house(Layout::Split, "");
     let mut anna = house.remote("anna", Since::Now);
     let session = Some(anna.client.welcome().session);

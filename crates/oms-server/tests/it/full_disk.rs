@@ -17,7 +17,7 @@ use crate::trader::{LOW, ProcessFixture, Trader};
 const FILE_BYTES: u64 = 17 << 20;
 
 #[test]
-fn a_full_disk_ends_the_server_in_words_and_costs_nobody_an_order() {
+fn a_full_disk_ends_the_server_with_a_sentence_and_loses_no_order() {
     // The larger of two growing logs fills first: a denied order takes more of the journal.
     for (layout, too_large, said) in
         [("inline", 0, "the history of what is said takes no more ("), ("split", 6, "the journal takes no more (")]

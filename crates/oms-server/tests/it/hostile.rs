@@ -173,7 +173,7 @@ fn frame(kind: u8, number: u64, message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn nonsense_ends_the_connection_that_says_it_and_no_other() {
+fn an_invalid_frame_ends_only_its_own_connection() {
     for layout in LAYOUTS {
         let house = OmsFixture::new(layout);
         let order = rests(1);
@@ -217,7 +217,7 @@ fn nonsense_ends_the_connection_that_says_it_and_no_other() {
 }
 
 #[test]
-fn a_client_that_is_too_old_for_a_refusal_is_told_by_the_end_of_its_connection() {
+fn a_client_too_old_for_a_refusal_is_disconnected() {
     let house = OmsFixture::new(Layout::Split);
     let mut boss = house.remote("boss", Since::Now);
     for version in [4, 1] {
@@ -232,7 +232,7 @@ fn a_client_that_is_too_old_for_a_refusal_is_told_by_the_end_of_its_connection()
 }
 
 #[test]
-fn half_open_connections_keep_nobody_out() {
+fn half_open_connections_block_no_logon() {
     let house = OmsFixture::new(Layout::Split);
     let mut open: Vec<UnixStream> = (0..400).map(|_| RawClient::connect(&house)).collect();
     // A connection that sends its logon byte by byte counts as silent.
@@ -245,7 +245,7 @@ fn half_open_connections_keep_nobody_out() {
 }
 
 #[test]
-fn who_floods_waits_for_its_bucket_and_is_not_taken_for_silent() {
+fn a_flooding_client_waits_for_tokens_and_is_not_timed_out() {
     const ORDERS: u64 = 60;
     for layout in LAYOUTS {
         let mut house = OmsFixture::new(layout);
@@ -273,7 +273,7 @@ fn who_floods_waits_for_its_bucket_and_is_not_taken_for_silent() {
 }
 
 #[test]
-fn who_asks_and_does_not_read_costs_no_memory() {
+fn a_client_that_queries_and_never_reads_costs_no_memory() {
     const QUESTIONS: usize = 250_000;
     for layout in LAYOUTS {
         let house = OmsFixture::new(layout);
@@ -298,7 +298,7 @@ fn who_asks_and_does_not_read_costs_no_memory() {
 }
 
 #[test]
-fn who_does_not_read_gets_all_of_it_later_even_over_the_end_of_a_day() {
+fn a_slow_reader_catches_up_even_over_a_day_end() {
     const ORDERS: u64 = 12_000;
     for layout in LAYOUTS {
         let house = OmsFixture::new(layout);
@@ -330,7 +330,7 @@ fn who_does_not_read_gets_all_of_it_later_even_over_the_end_of_a_day() {
 }
 
 #[test]
-fn who_asks_for_what_was_never_said_hears_the_day() {
+fn a_client_ahead_of_the_history_receives_the_day() {
     for layout in LAYOUTS {
         let house = OmsFixture::new(layout);
         let mut client = house.since(Since::Start);
@@ -357,7 +357,7 @@ fn who_asks_for_what_was_never_said_hears_the_day() {
 }
 
 #[test]
-fn who_logs_out_finds_its_session_free() {
+fn a_logout_frees_the_session() {
     for layout in LAYOUTS {
         let house = OmsFixture::new(layout);
         for _ in 0..50 {
@@ -369,7 +369,7 @@ fn who_logs_out_finds_its_session_free() {
 }
 
 #[test]
-fn users_change_while_it_runs() {
+fn users_change_while_the_oms_runs() {
     let house = OmsFixture::new(Layout::Split);
     let file = house.folder.path().join("users.toml");
     let good = fs::read_to_string(&file).expect("it is there");
@@ -394,7 +394,7 @@ fn users_change_while_it_runs() {
 }
 
 #[test]
-fn whatever_became_of_the_history_it_is_said_again() {
+fn a_damaged_history_is_rebuilt_from_the_journal() {
     type Harm = (&'static str, fn(&std::path::Path));
     let harms: [Harm; 8] = [
         ("nothing", |_| {}),
@@ -456,7 +456,7 @@ fn whatever_became_of_the_history_it_is_said_again() {
 }
 
 #[test]
-fn a_history_that_is_ahead_of_its_journal_is_said_again_as_the_journal_has_it() {
+fn a_history_ahead_of_its_journal_is_rebuilt() {
     // As after a power loss: the journal has lost its tail, the history has not, and the lanes are gone.
     let mut house = OmsFixture::new(Layout::Inline);
     let mut client = house.since(Since::Start);
@@ -485,7 +485,7 @@ fn a_history_that_is_ahead_of_its_journal_is_said_again_as_the_journal_has_it() 
 }
 
 #[test]
-fn who_was_away_when_the_day_ended_hears_the_rest_of_it() {
+fn a_client_away_at_the_day_end_receives_the_rest_of_the_day() {
     for layout in LAYOUTS {
         let mut house = OmsFixture::new(layout);
         let mut client = house.since(Since::Start);
@@ -512,7 +512,7 @@ fn who_was_away_when_the_day_ended_hears_the_rest_of_it() {
 }
 
 #[test]
-fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
+fn a_second_server_on_the_same_socket_is_refused() {
     let house = OmsFixture::new(Layout::Split);
     let mut other = OmsFixture::new(Layout::Split);
     other.stop();
@@ -551,7 +551,7 @@ fn knock(address: &str, nth: usize) -> std::net::TcpStream {
 }
 
 #[test]
-fn ten_thousand_who_never_log_in_keep_nobody_out_and_are_hardly_told_of() {
+fn ten_thousand_idle_connections_block_no_logon_and_are_logged_rarely() {
     /// Descriptors for the rest of this program.
     const OTHERS: u64 = 1_200;
     let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);

@@ -132,7 +132,7 @@ impl OmsFixture {
 }
 
 #[test]
-fn an_order_and_a_whole_day_go_by_lanes() {
+fn orders_and_a_days_replay_pass_through_lanes() {
     const ORDERS: u64 = 20_000;
     for layout in LAYOUTS {
         let house = OmsFixture::new(layout);
@@ -159,7 +159,7 @@ fn an_order_and_a_whole_day_go_by_lanes() {
 }
 
 #[test]
-fn lanes_come_back_with_the_oms_and_lose_nothing() {
+fn lanes_reopen_after_an_oms_restart_without_loss() {
     for layout in LAYOUTS {
         let mut house = OmsFixture::new(layout);
         let mut client = house.laned("anna", Since::Start);
@@ -178,7 +178,7 @@ fn lanes_come_back_with_the_oms_and_lose_nothing() {
 }
 
 #[test]
-fn who_falls_asleep_is_woken_by_either_side() {
+fn either_side_wakes_a_sleeping_peer() {
     let house = OmsFixture::new(Layout::Split);
     let mut client = house.laned("anna", Since::Now);
     for id in 1..=2_000 {
@@ -188,7 +188,7 @@ fn who_falls_asleep_is_woken_by_either_side() {
 }
 
 #[test]
-fn what_was_said_before_the_end_is_taken() {
+fn frames_sent_before_the_end_are_received() {
     for layout in LAYOUTS {
         let house = OmsFixture::new(layout);
         let client = RawLaneClient::login(&house, 0);
@@ -202,7 +202,7 @@ fn what_was_said_before_the_end_is_taken() {
 }
 
 #[test]
-fn who_rings_and_goes_is_gone() {
+fn a_client_that_wakes_and_exits_is_disconnected() {
     let house = OmsFixture::new(Layout::Split);
     for _ in 0..20 {
         let mut client = RawLaneClient::login(&house, 0);
@@ -262,7 +262,7 @@ fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
 }
 
 #[test]
-fn a_client_that_floods_or_does_not_listen_has_its_own_trouble() {
+fn a_flooding_or_deaf_client_harms_no_other() {
     for layout in LAYOUTS {
         let house = OmsFixture::new(layout);
         let mut client = RawLaneClient::login(&house, 0);

@@ -98,7 +98,7 @@ fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl F
 }
 
 #[test]
-fn a_reload_that_gives_a_number_to_another_symbol_is_refused_with_its_line() {
+fn a_reload_that_renames_a_used_symbol_is_refused_with_its_line() {
     let files = with_an_order();
     let change = |reload: &AtomicBool| {
         swap_numbers(&files);
@@ -118,7 +118,7 @@ fn a_reload_that_gives_a_number_to_another_symbol_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_a_refused_reload_asked_for_is_not_taken_with_a_later_change_of_users() {
+fn a_refused_reload_is_not_applied_with_a_later_change_of_users() {
     let files = with_an_order();
     let change = |reload: &AtomicBool| {
         swap_numbers(&files);
@@ -134,7 +134,7 @@ fn what_a_refused_reload_asked_for_is_not_taken_with_a_later_change_of_users() {
 }
 
 #[test]
-fn a_session_with_reports_in_its_history_is_not_given_to_another_user() {
+fn a_session_with_reports_is_not_given_to_another_user() {
     let files = with_an_order();
     let text = fs::read_to_string(files.folder.path().join("users.toml")).expect("it is there");
     let line = 1 + text.lines().position(|line| line == "sessions = [0, 1, 2, 3]").expect("init has written it");
@@ -149,7 +149,7 @@ fn a_session_with_reports_in_its_history_is_not_given_to_another_user() {
 }
 
 #[test]
-fn a_venue_that_orders_went_to_does_not_get_another_name() {
+fn a_venue_with_orders_keeps_its_name() {
     let files = with_an_order();
     files.change("oms.toml", "name = \"SIM\"", "name = \"OTHER\"");
     let instruments = fs::read_to_string(files.folder.path().join("instruments.csv")).expect("it is there");
@@ -160,7 +160,7 @@ fn a_venue_that_orders_went_to_does_not_get_another_name() {
 }
 
 #[test]
-fn a_reload_names_what_has_changed_and_what_needs_a_restart() {
+fn a_reload_lists_applied_changes_and_those_that_need_a_restart() {
     let files = Files::new(1, "", true);
     let old = read(&files).users.list[0].secret.to_string();
     let new = Secret::from_password("another password").to_string();
@@ -187,7 +187,7 @@ fn a_reload_names_what_has_changed_and_what_needs_a_restart() {
 }
 
 #[test]
-fn a_reload_of_the_same_files_says_so_and_shows_no_credentials_of_a_url() {
+fn a_reload_shows_no_credentials_of_a_url() {
     let files = Files::new(1, "", true);
     let said = said_while(
         &files,

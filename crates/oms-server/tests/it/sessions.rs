@@ -257,7 +257,7 @@ const FILLED: [(u64, ExecType, OrdStatus); 3] = [
 ];
 
 #[test]
-fn an_order_goes_to_its_venue_and_back_over_either_socket() {
+fn an_order_is_sent_and_reported_over_unix_and_tcp() {
     for layout in [Layout::Inline, Layout::Split] {
         let house = OmsFixture::new(layout);
         for url in [format!("unix://{}", house.socket().display()), house.tcp()] {
@@ -275,7 +275,7 @@ fn an_order_goes_to_its_venue_and_back_over_either_socket() {
 }
 
 #[test]
-fn a_client_that_comes_back_hears_what_it_lacks_and_nothing_twice() {
+fn a_reconnecting_client_receives_missing_reports_once() {
     for layout in [Layout::Inline, Layout::Split] {
         let mut house = OmsFixture::new(layout);
         let mut client = house.remote("anna", Since::Start);
@@ -318,7 +318,7 @@ fn one_that_was_silent_and_its_successor(house: &OmsFixture) -> (RecordingClient
 }
 
 #[test]
-fn who_comes_again_does_not_take_its_session_from_another() {
+fn a_reconnect_does_not_take_the_session_from_another_client() {
     let house = OmsFixture::new(Layout::Split);
     let (mut silent, mut successor) = one_that_was_silent_and_its_successor(&house);
     let mut doubts = Vec::new();
@@ -340,7 +340,7 @@ fn who_comes_again_does_not_take_its_session_from_another() {
 }
 
 #[test]
-fn what_another_has_sent_meanwhile_is_not_taken_for_ones_own() {
+fn requests_of_another_client_are_not_confirmed_as_own() {
     let house = OmsFixture::new(Layout::Split);
     let (mut silent, successor) = one_that_was_silent_and_its_successor(&house);
     successor.client.close();
@@ -355,7 +355,7 @@ fn what_another_has_sent_meanwhile_is_not_taken_for_ones_own() {
 }
 
 #[test]
-fn who_may_not_come_in_hears_why() {
+fn a_refused_logon_gets_the_reason() {
     let house = OmsFixture::new(Layout::Split);
     let url = format!("unix://{}", house.socket().display());
     let refused = |user: &str, password: &str, session: Option<u16>| {
@@ -374,7 +374,7 @@ fn who_may_not_come_in_hears_why() {
 }
 
 #[test]
-fn another_logon_takes_a_session_over() {
+fn a_second_logon_takes_the_session_over() {
     let house = OmsFixture::new(Layout::Split);
     let url = format!("unix://{}", house.socket().display());
     let config =
@@ -391,7 +391,7 @@ fn another_logon_takes_a_session_over() {
 }
 
 #[test]
-fn a_reader_sees_and_does_not_trade_and_an_admin_kills() {
+fn a_reader_only_queries_and_an_admin_kills() {
     let house = OmsFixture::new(Layout::Split);
     let mut eve = house.remote("eve", Since::Now);
     eve.send(limit(Side::Buy, 1, 101, 1));
@@ -417,7 +417,7 @@ fn a_reader_sees_and_does_not_trade_and_an_admin_kills() {
 }
 
 #[test]
-fn the_whole_day_comes_to_who_asks_for_it() {
+fn a_client_can_replay_the_whole_day() {
     const ORDERS: u64 = 20_000;
     for layout in [Layout::Inline, Layout::Split] {
         let house = OmsFixture::new(layout);
@@ -439,7 +439,7 @@ fn the_whole_day_comes_to_who_asks_for_it() {
 }
 
 #[test]
-fn a_gateway_that_falls_asleep_loses_no_report() {
+fn a_sleeping_gateway_loses_no_report() {
     let house = OmsFixture::new(Layout::Split);
     let mut client = house.remote("anna", Since::Now);
     // One at a time: each is answered while the gateway goes to sleep, and no later message wakes it.
@@ -450,7 +450,7 @@ fn a_gateway_that_falls_asleep_loses_no_report() {
 }
 
 #[test]
-fn a_venue_that_has_gone_is_told_before_the_next_order_is_sent() {
+fn a_lost_venue_is_reported_before_the_next_order() {
     let mut house = OmsFixture::new(Layout::Split);
     let mut boss = house.remote("boss", Since::Now);
     assert_eq!(boss.status().venues_up, 1);
@@ -466,7 +466,7 @@ fn a_venue_that_has_gone_is_told_before_the_next_order_is_sent() {
 }
 
 #[test]
-fn the_status_tells_which_kill_switches_are_on() {
+fn the_status_lists_the_active_kill_switches() {
     use tickpath_oms_core::{KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, KillSwitch, RecordKind};
     let house = OmsFixture::new(Layout::Split);
     let mut boss = house.remote("boss", Since::Now);

@@ -69,7 +69,7 @@ fn mode(file: &Path) -> u32 {
 }
 
 #[test]
-fn the_first_files_are_sound_and_say_what_holds_without_them() {
+fn the_initial_files_are_valid_and_state_the_defaults() {
     let files = Files::new();
     let settings = files.read();
     let listed: Vec<String> =
@@ -119,7 +119,7 @@ fn the_first_files_are_sound_and_say_what_holds_without_them() {
 }
 
 #[test]
-fn what_is_done_after_a_venues_code_is_in_its_table() {
+fn retry_rules_are_read_from_the_venue() {
     let files = Files::new();
     let line = "{ url = \"tcp://127.0.0.1:7701\", lost_after_ms = 700 }";
     files.change("oms.toml", "#max_queued = 1024", &format!("lines = [{line}, {line}]"));
@@ -135,7 +135,7 @@ fn what_is_done_after_a_venues_code_is_in_its_table() {
 }
 
 #[test]
-fn two_topics_of_drop_copies_have_two_names() {
+fn two_drop_copy_topics_need_two_names() {
     let files = Files::new();
     let section = |topic: &str| {
         format!("[[drop_copy]]\nurl = \"nats://127.0.0.1:4222\"\ntopic = \"{topic}\"\naccounts = [\"*\"]\n\n")
@@ -149,7 +149,7 @@ fn two_topics_of_drop_copies_have_two_names() {
 }
 
 #[test]
-fn nothing_is_written_over_and_nothing_half_made_stays() {
+fn init_overwrites_nothing_and_leaves_no_partial_files() {
     let folder = tempdir().expect("a temporary folder can be made");
     let last = folder.path().join("admin.password");
     symlink("nowhere", &last).expect("the folder is ours");
@@ -159,7 +159,7 @@ fn nothing_is_written_over_and_nothing_half_made_stays() {
 }
 
 #[test]
-fn every_mistake_of_a_file_is_told_at_its_line() {
+fn every_mistake_of_a_file_is_reported_at_its_line() {
     for (from, to, expected) in [
         (
             "name = \"oms\"",
@@ -261,7 +261,7 @@ fn every_mistake_of_a_file_is_told_at_its_line() {
 }
 
 #[test]
-fn mistakes_of_all_files_are_told_at_once_and_nothing_is_taken() {
+fn mistakes_of_all_files_are_reported_together() {
     let files = Files::new();
     let changes = [
         ("oms.toml", "name = \"oms\"", "name = 7"),
@@ -278,7 +278,7 @@ fn mistakes_of_all_files_are_told_at_once_and_nothing_is_taken() {
 }
 
 #[test]
-fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
+fn an_invalid_line_of_the_instruments_is_reported_by_number() {
     for (table, expected) in [
         ("", "1: the table is empty; its first line names the columns: @all"),
         ("symbol,number", "1: columns are missing; add them to this line, and a cell to each other: venue"),
@@ -372,7 +372,7 @@ fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
 }
 
 #[test]
-fn a_bad_limit_is_refused_by_its_line() {
+fn an_invalid_limit_is_reported_by_its_line() {
     let head = "account,max_order_quantity,max_notional,collar,max_reference_age_ns,max_position,rate_limit,credit\n";
     for (line, expected) in [
         (",1,1,1,1,1,,", "account: the cell is empty; this cannot be left out"),
@@ -400,7 +400,7 @@ fn a_bad_limit_is_refused_by_its_line() {
 }
 
 #[test]
-fn limits_are_what_the_table_says_and_off_where_it_says_nothing() {
+fn limits_are_read_from_the_table_and_off_if_absent() {
     let files = Files::new();
     let table = "account,rate_limit,rate_window_ns,max_order_quantity,max_notional,credit,collar,max_open_orders,max_reference_age_ns,max_request_age_ns,max_position\n\
                  65535,5,1000,1.5,1000000000000.00000001,,250,,60,,.00000001\n";
@@ -424,7 +424,7 @@ fn limits_are_what_the_table_says_and_off_where_it_says_nothing() {
 }
 
 #[test]
-fn the_core_takes_whatever_the_files_may_say() {
+fn the_core_accepts_every_valid_configuration() {
     let files = Files::new();
     files.change("oms.toml", "number = 1", "number = 4095");
     files.write("instruments.csv", "symbol,number,venue,multiplier\nA,0,4095,1\nB,65535,4095,9223372036854775807\n");
@@ -451,7 +451,7 @@ fn the_core_takes_whatever_the_files_may_say() {
 }
 
 #[test]
-fn what_others_can_reach_is_encrypted_or_said_to_be_open() {
+fn a_public_address_needs_tls_or_the_insecure_key() {
     let files = Files::new();
     let line = files.change("oms.toml", "127.0.0.1:7001", "0.0.0.0:7001");
     let told = files.told();
@@ -467,7 +467,7 @@ fn what_others_can_reach_is_encrypted_or_said_to_be_open() {
 }
 
 #[test]
-fn passwords_go_unencrypted_to_no_port_that_others_can_reach_unless_the_file_says_so() {
+fn a_public_web_port_needs_tls_or_the_insecure_key() {
     for (key, port) in [("web", 8080), ("metrics", 9464)] {
         let files = Files::new();
         let line = files.change("oms.toml", &format!("#{key} = \"127.0.0.1"), &format!("{key} = \"0.0.0.0"));
@@ -485,7 +485,7 @@ fn passwords_go_unencrypted_to_no_port_that_others_can_reach_unless_the_file_say
 }
 
 #[test]
-fn what_may_not_be_meant_is_told_and_is_no_mistake() {
+fn a_doubtful_setting_is_a_warning_and_no_mistake() {
     let files = Files::new();
     files.change("users.toml", "accounts = [\"*\"]", "accounts = [\"1\", \"3*\"]");
     files.change("oms.toml", "tcp = \"127.0.0.1:7001\"", "tcp = \"0.0.0.0:7001\"\ninsecure = true");
@@ -501,7 +501,7 @@ fn what_may_not_be_meant_is_told_and_is_no_mistake() {
 }
 
 #[test]
-fn a_calendar_says_when_days_end() {
+fn a_calendar_states_the_day_ends() {
     let files = Files::new();
     assert!(files.read().day.is_none(), "without the section nothing ends by itself");
     files.write("holidays.txt", "# of the exchange\n2026-12-25 # Christmas\n\n2027-01-01\n");

@@ -106,7 +106,7 @@ fn raw(port: u16) -> TcpStream {
 }
 
 #[test]
-fn an_order_and_a_whole_day_go_over_tls() {
+fn orders_and_a_days_replay_pass_over_tls() {
     const ORDERS: u64 = 5_000;
     let authority = Authority::new();
     for layout in [Layout::Inline, Layout::Split] {
@@ -129,7 +129,7 @@ fn an_order_and_a_whole_day_go_over_tls() {
 }
 
 #[test]
-fn whom_a_client_does_not_trust_it_does_not_talk_to() {
+fn a_client_refuses_an_untrusted_certificate() {
     let authority = Authority::new();
     let (house, port) = OmsFixture::secure(Layout::Split, &authority, &["desk.example", "127.0.0.1"]);
     let told = refused(&house.url("localhost", port));
@@ -149,7 +149,7 @@ fn whom_a_client_does_not_trust_it_does_not_talk_to() {
 }
 
 #[test]
-fn plain_and_encrypted_do_not_meet_and_both_are_told() {
+fn plain_and_tls_peers_refuse_each_other_with_a_reason() {
     let (house, port) = OmsFixture::secure(Layout::Split, &Authority::new(), &["127.0.0.1"]);
     let told = refused(&format!("tcp://127.0.0.1:{port}"));
     assert!(told.contains("this port speaks TLS only; connect by tls://HOST:PORT"), "{told}");
@@ -162,7 +162,7 @@ fn plain_and_encrypted_do_not_meet_and_both_are_told() {
 }
 
 #[test]
-fn a_new_certificate_is_shown_without_a_restart_and_a_bad_one_is_not() {
+fn a_new_certificate_is_used_without_restart_and_a_bad_one_is_not() {
     let authority = Authority::new();
     let (house, port) = OmsFixture::secure(Layout::Split, &authority, &["old.example"]);
     let url = house.url("127.0.0.1", port);
@@ -180,7 +180,7 @@ fn a_new_certificate_is_shown_without_a_restart_and_a_bad_one_is_not() {
 }
 
 #[test]
-fn a_certificate_that_nobody_would_trust_is_refused_with_its_remedy() {
+fn an_unusable_certificate_is_refused_with_its_remedy() {
     let house = OmsFixture::new(Layout::Split);
     let authority = Authority::new();
     let (good, other) = (authority.certify(&["a"], 2090), authority.certify(&["a"], 2090));
@@ -209,7 +209,7 @@ fn a_certificate_that_nobody_would_trust_is_refused_with_its_remedy() {
 }
 
 #[test]
-fn a_certificate_that_expires_soon_is_told_of_with_its_date() {
+fn a_certificate_that_expires_soon_causes_a_dated_warning() {
     let house = OmsFixture::new(Layout::Split);
     let authority = Authority::new();
     let now = tickpath_clock::utc_ns() / 1_000_000_000;
@@ -238,7 +238,7 @@ fn a_certificate_that_expires_soon_is_told_of_with_its_date() {
 }
 
 #[test]
-fn garbage_half_a_handshake_and_cut_records_leave_the_door_open() {
+fn garbage_and_broken_handshakes_leave_the_acceptor_open() {
     let authority = Authority::new();
     for layout in [Layout::Inline, Layout::Split] {
         let (house, port) = OmsFixture::secure(layout, &authority, &["127.0.0.1"]);
@@ -299,7 +299,7 @@ fn between(port: u16, change: impl Fn(usize, &mut Vec<u8>) + Send + 'static) -> 
 }
 
 #[test]
-fn a_record_that_is_changed_or_cut_ends_its_connection_only() {
+fn a_changed_or_cut_tls_record_ends_only_its_connection() {
     let authority = Authority::new();
     let (house, port) = OmsFixture::secure(Layout::Split, &authority, &["127.0.0.1"]);
     let mut other = house.remote("boss", Since::Now);

@@ -58,7 +58,7 @@ fn of_version(version: u16) -> [u8; 40] {
 }
 
 #[test]
-fn a_client_of_version_1_trades_as_it_always_did() {
+fn a_client_of_version_1_still_trades() {
     for layout in [Layout::Inline, Layout::Split] {
         let house = OmsFixture::new(layout);
         let mut raw = RawClient::new(&house);
@@ -89,7 +89,7 @@ fn a_client_of_version_1_trades_as_it_always_did() {
 }
 
 #[test]
-fn a_later_version_gets_ours_and_none_is_refused() {
+fn a_later_version_gets_the_servers_and_version_0_is_refused() {
     let house = OmsFixture::new(Layout::Split);
     for version in [VERSION, VERSION + 1, u16::MAX] {
         let mut raw = RawClient::new(&house);
@@ -108,7 +108,7 @@ fn a_later_version_gets_ours_and_none_is_refused() {
 }
 
 #[test]
-fn an_older_client_gets_no_lanes_whatever_it_says() {
+fn an_older_client_gets_no_lanes() {
     let house = OmsFixture::new(Layout::Split);
     let mut raw = RawClient::new(&house);
     let logon = [&LOGON[..], &[1, 0, 0, 0, 0, 0, 0, 0]].concat();

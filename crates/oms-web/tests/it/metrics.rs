@@ -39,7 +39,7 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn every_metric_is_told_with_its_type_and_its_meaning() {
+fn every_metric_has_its_type_and_help() {
     let text = render(Some(&reading()));
     for (name, kind, help) in METRICS {
         assert!(text.contains(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name}")), "{name} has no samples");
@@ -94,7 +94,7 @@ fn a_histogram_rises_to_its_count() {
 }
 
 #[test]
-fn the_dashboard_asks_for_metrics_that_there_are() {
+fn the_dashboard_uses_existing_metrics() {
     let text = include_str!("../../../../docs/grafana/tickpath-oms.json");
     serde_json::from_str::<serde_json::Value>(text).expect("the dashboard is JSON");
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';

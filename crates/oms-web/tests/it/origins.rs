@@ -35,8 +35,8 @@ fn is_in_own_network(test: &str) -> bool {
 }
 
 #[test]
-fn wrong_passwords_keep_only_the_origin_out_that_they_come_from() {
-    if !is_in_own_network("origins::wrong_passwords_keep_only_the_origin_out_that_they_come_from") {
+fn wrong_passwords_lock_out_only_their_origin() {
+    if !is_in_own_network("origins::wrong_passwords_lock_out_only_their_origin") {
         return;
     }
     let (serving, house) = shown("guesses");
@@ -77,8 +77,8 @@ fn wrong_passwords_keep_only_the_origin_out_that_they_come_from() {
 }
 
 #[test]
-fn a_full_port_takes_the_next_and_the_busiest_origin_loses_its_oldest() {
-    if !is_in_own_network("origins::a_full_port_takes_the_next_and_the_busiest_origin_loses_its_oldest") {
+fn a_full_port_evicts_the_oldest_of_the_busiest_origin() {
+    if !is_in_own_network("origins::a_full_port_evicts_the_oldest_of_the_busiest_origin") {
         return;
     }
     let (serving, _) = shown("full");

@@ -10,7 +10,7 @@ use tickpath_oms_web::{Endpoint, serve};
 use crate::port::{TestDirectory, any, ask, config, log_in, proofs, shown};
 
 #[test]
-fn nothing_changes_but_for_the_page_itself() {
+fn only_the_page_itself_may_change_state() {
     let (serving, _) = shown("origins");
     let at = serving.web().expect("it was asked for");
     let json = "Content-Type: application/json\r\n";
@@ -89,7 +89,7 @@ fn nothing_changes_but_for_the_page_itself() {
 }
 
 #[test]
-fn a_user_who_logged_in_sees_that_no_oms_runs_and_nothing_is_kept_or_framed() {
+fn a_login_shows_a_stopped_oms_and_forbids_caching_and_framing() {
     let (serving, _) = shown("looks");
     let (at, metrics) = (serving.web().expect("asked for"), serving.metrics().expect("asked for"));
     let (cookie, token) = proofs(&log_in([127, 0, 0, 1].into(), at, "trader", "right"));
@@ -144,7 +144,7 @@ fn a_user_who_logged_in_sees_that_no_oms_runs_and_nothing_is_kept_or_framed() {
 }
 
 #[test]
-fn who_never_ends_a_request_keeps_nobody_out() {
+fn an_endless_request_blocks_no_other_client() {
     let (serving, _) = shown("slow");
     let at = serving.web().expect("it was asked for");
     let mut slow: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(at).expect("somebody listens")).collect();
@@ -165,7 +165,7 @@ fn who_never_ends_a_request_keeps_nobody_out() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_told() {
+fn an_address_in_use_is_an_error() {
     let (serving, house) = shown("taken");
     let taken = Endpoint { address: serving.web().expect("it was asked for"), tls: None };
     let config = config("taken-too", &taken, &house);
@@ -174,7 +174,7 @@ fn an_address_that_is_taken_is_told() {
 }
 
 #[test]
-fn a_certificate_that_is_not_there_is_a_sentence() {
+fn a_missing_certificate_is_an_error() {
     let tls = tickpath_oms_web::PageTlsFiles {
         certificate: "/nowhere/certificate.pem".into(),
         key: "/nowhere/key.pem".into(),

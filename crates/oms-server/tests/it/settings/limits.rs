@@ -20,7 +20,7 @@ fn speak(files: &Files, name: &str) {
 }
 
 #[test]
-fn the_examples_of_the_first_tables_are_sound() {
+fn the_examples_of_the_initial_tables_are_valid() {
     let files = Files::new();
     speak(&files, "symbols.csv");
     assert_eq!(files.read().symbols.len(), 2);
@@ -71,7 +71,7 @@ fn the_examples_of_the_first_tables_are_sound() {
 }
 
 #[test]
-fn a_bad_line_of_the_symbols_is_refused_by_its_number() {
+fn an_invalid_line_of_the_symbols_is_reported_by_number() {
     let head = "account,symbol,max_position,max_order_quantity,restricted,no_short\n";
     for (lines, expected) in [
         ("7,BTCUSDT,,,,", "2: account: 7 is no account of the table of accounts; write the number of one"),
@@ -99,7 +99,7 @@ fn a_bad_line_of_the_symbols_is_refused_by_its_number() {
 }
 
 #[test]
-fn a_bad_limit_of_a_user_or_of_the_firm_is_told_at_its_line() {
+fn an_invalid_limit_of_a_user_or_firm_is_reported_at_its_line() {
     for (name, from, to, expected) in [
         (
             "oms.toml",
@@ -139,7 +139,7 @@ fn a_bad_limit_of_a_user_or_of_the_firm_is_told_at_its_line() {
 }
 
 #[test]
-fn limits_of_users_and_of_the_firm_are_what_the_files_say() {
+fn limits_of_users_and_of_the_firm_are_read_from_the_files() {
     let files = Files::new();
     files.change("oms.toml", "#credit = 200000000", "credit = 0.00000001");
     files.change("oms.toml", "#max_order_quantity = 500", "max_order_quantity = \"1.5\"");
@@ -164,7 +164,7 @@ fn limits_of_users_and_of_the_firm_are_what_the_files_say() {
 }
 
 #[test]
-fn a_limit_is_called_in_its_file_as_on_the_page_of_the_checks() {
+fn a_limit_has_the_same_name_in_its_file_and_on_the_page() {
     let files = Files::new();
     let is_known = |place: &str, limit: &str| match place {
         "accounts.csv" => account_columns().any(|column| column == limit),
