@@ -11,8 +11,8 @@ use tickpath_oms_runtime::layout::InputEvent;
 use tickpath_oms_runtime::{LaneKind, OmsError, RequestRate, TokenBucket};
 use zerocopy::IntoBytes;
 
-use super::acceptor::{AdmittedClient, send_refusal};
-use super::connection::{ClientConnection, DisconnectReason, heartbeat_ms};
+use super::acceptor::AdmittedClient;
+use super::connection::{ClientConnection, DisconnectReason, Liveness, RIGHTS_CHANGED, ReportPosition, heartbeat_ms};
 use super::drop_copies::DropCopyLogon;
 use super::event::ServerEvent;
 use super::gateway::Gateway;
@@ -35,15 +35,12 @@ impl<C: Clock> Gateway<C> {
         // An admin may have changed the user between its proof and this turn.
         let session = match self.admissions.is_current(&client.user) {
             true => self.choose_session(&client.user, &client.logon),
-            false => Err((LogonRejectReason::NotPermitted, "the user's rights have changed; log in again".to_owned())),
+            false => Err((LogonRejectReason::NotPermitted, RIGHTS_CHANGED.to_owned())),
         };
         let session = match session {
             Ok(session) => session,
             Err((reason, why)) => {
-                let from = client.stream.peer();
-                send_refusal(&mut client.stream, now, reason, &why);
-                let why = format!("{}: {why}", client.user.name);
-                let _ = self.config.events.try_send(ServerEvent::Refused { from, why });
+                client.refuse(now, reason, &why, &self.config.events);
                 return Ok(1);
             }
         };
@@ -103,13 +100,12 @@ impl<C: Clock> Gateway<C> {
             (stream, inbox, frame) = (opened, FrameBuffer::default(), Vec::new());
         }
         let from = stream.peer();
-        let is_of_this_host = stream.is_of_this_host();
-        let serial = self.clients.next_serial();
-        let mut connection = ClientConnection::new(stream, inbox, user, session, serial, bucket, source);
-        connection.next_report = next_report;
-        (connection.last_received, connection.received, connection.last_sent) = (now, now, now);
-        connection.timeout = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
-        (connection.shares_clock, connection.version) = (is_of_this_host, logon.version);
+        let shares_clock = stream.is_of_this_host();
+        let timeout = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
+        let (reports, liveness) = (ReportPosition { next: next_report, source }, Liveness::new(now, timeout));
+        let mut connection = ClientConnection::new(stream, inbox, user, session, bucket, reports, liveness);
+        connection.serial = self.clients.next_serial();
+        (connection.shares_clock, connection.version) = (shares_clock, logon.version);
         let is_journaled = !connection.is_read_only || self.denials.count_logon(session);
         connection.is_journaled = is_journaled;
         connection.output.write_frames(&frame);

@@ -21,7 +21,7 @@ impl<C: Clock> Gateway<C> {
         for session in self.denials.take_restored() {
             let bucket = self.sessions.restore_bucket(session, &self.clock, now);
             if let Some((_, connection)) = self.clients.of_session(session) {
-                connection.bucket = bucket;
+                connection.limit.bucket = bucket;
             }
         }
         Ok(())

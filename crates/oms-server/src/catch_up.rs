@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::fmt::Display;
 
-use super::connection::{ClientConnection, DisconnectReason, ReportSource};
+use super::connection::{ClientConnection, DisconnectReason, ReportPosition, ReportSource};
 use super::report_feed::ReportFeed;
 
 /// Max frames of the history read per turn.
@@ -50,7 +50,7 @@ impl CatchUpQueue {
 /// Sends a client the next reports of the history, as far as its buffer has room, or makes it live again. Returns
 /// whether the client had a turn.
 pub(super) fn send_history(connection: &mut ClientConnection, reports: &ReportFeed) -> Result<bool, DisconnectReason> {
-    let ClientConnection { source, output, next_report, session, .. } = connection;
+    let ClientConnection { reports: ReportPosition { next: next_report, source }, output, session, .. } = connection;
     let ReportSource::History(reader) = source else { return Ok(false) };
     if !output.has_room() {
         return Ok(false);

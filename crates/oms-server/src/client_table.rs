@@ -102,7 +102,7 @@ impl ClientTable {
             let Some(Some(connection)) = slots.get_mut(slot) else { continue };
             let wants_room = connection.output.pending_bytes() > 0;
             if connection.stream.lanes().is_some_and(|lanes| lanes.has_news(wants_room)) {
-                connection.is_readable = true;
+                connection.input.is_readable = true;
                 ready.mark(slot);
             }
         }

@@ -61,31 +61,31 @@ impl<C: Clock> Gateway<C> {
         let Self { clock, clients, ready, requests, control, denials, .. } = self;
         let Some(connection) = clients.get_mut(slot) else { return Ok(()) };
         for _ in 0..MAX_CLIENT_FRAMES {
-            if connection.next_control.is_some() {
+            if connection.control.next.is_some() {
                 return Ok(());
             }
-            if !connection.inbox.has_frame() {
-                if !connection.is_readable {
+            if !connection.input.inbox.has_frame() {
+                if !connection.input.is_readable {
                     return Ok(());
                 }
                 let has_received = connection.read(|| clock.ticks())?;
                 *done += usize::from(has_received);
-                if !connection.inbox.has_frame() {
+                if !connection.input.inbox.has_frame() {
                     // Nothing, or only a part of a frame or TLS record, came: the other clients have their turns first.
-                    if has_received || connection.is_readable {
+                    if has_received || connection.input.is_readable {
                         ready.mark(slot);
                     }
                     return Ok(());
                 }
                 continue;
             }
-            if !connection.bucket.try_take(|| clock.ticks()) {
+            if !connection.limit.bucket.try_take(|| clock.ticks()) {
                 // The client has sent something: its empty token bucket is no silence.
-                connection.last_received = clock.ticks();
+                connection.liveness.last_received = clock.ticks();
                 ready.mark(slot);
                 return Ok(());
             }
-            let frame = match connection.inbox.next() {
+            let frame = match connection.input.inbox.next() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => continue,
                 Err(e) => return Err(DisconnectReason::ByServer(e.to_string()).into()),
@@ -94,12 +94,12 @@ impl<C: Clock> Gateway<C> {
             let mut buffer = [0; REQUEST_BYTES];
             if let Some(length) = fit_request(frame.kind, frame.payload, &mut buffer) {
                 // Stamps of another host's clock mean nothing here.
-                let stamp = if connection.shares_clock { frame.stamp } else { connection.received };
+                let stamp = if connection.shares_clock { frame.stamp } else { connection.input.received };
                 let payload = &buffer[..length];
                 let message = LogMessage { sequence: frame.sequence, stamp, kind: frame.kind, payload };
                 accept_request(connection, &message, requests, denials, clock, sink)?;
             } else if let Some(request) = parse_control(&frame, connection.user.role)? {
-                connection.next_control = Some(request);
+                connection.control.next = Some(request);
                 connection.send_next_control(slot, control);
             }
         }
@@ -112,18 +112,18 @@ impl<C: Clock> Gateway<C> {
         let Self { clock, clients, ready, catch_up, control, .. } = self;
         let Some(connection) = clients.get_mut(slot) else { return Ok(()) };
         *done += usize::from(connection.flush()? > 0);
-        if let OutstandingControl::Queued(query) = connection.outstanding
+        if let OutstandingControl::Queued(query) = connection.control.outstanding
             && connection.output.has_room()
         {
-            if query.is_first_page() || connection.bucket.try_take(|| clock.ticks()) {
+            if query.is_first_page() || connection.limit.bucket.try_take(|| clock.ticks()) {
                 connection.send_control(slot, ControlRequest::Query(query), control);
             } else {
                 // The wait of the next page for a token is no silence of the client.
-                connection.last_received = clock.ticks();
+                connection.liveness.last_received = clock.ticks();
                 ready.mark(slot);
             }
         }
-        if matches!(connection.source, ReportSource::History(_)) && connection.output.has_room() {
+        if matches!(connection.reports.source, ReportSource::History(_)) && connection.output.has_room() {
             catch_up.push(slot);
         }
         Ok(())
@@ -161,10 +161,10 @@ fn accept_request(
         return Ok(());
     }
     if let Request::MassCancel(mass_cancel) = &request {
-        connection.mass_cancel = mass_cancel.client_order_id;
+        connection.limit.mass_cancel = mass_cancel.client_order_id;
     }
     *next += 1;
-    sink(LaneKind::Requests(session), connection.received, InputEvent::Message(message))?;
+    sink(LaneKind::Requests(session), connection.input.received, InputEvent::Message(message))?;
     Ok(())
 }
 

@@ -36,7 +36,6 @@ use super::denials::DenialBudget;
 use super::disk_space::DiskSpaceMonitor;
 use super::drop_copies::DropCopyThread;
 use super::error::ServerOpenError;
-use super::event::ServerEvent;
 use super::report_feed::ReportFeed;
 use super::session_numbers::RequestNumbers;
 use super::session_table::SessionTable;
@@ -130,11 +129,12 @@ impl<C: Clock> Gateway<C> {
                         continue;
                     }
                     connection.output.write_frames(&frames);
-                    connection.bucket.charge(tokens);
+                    connection.limit.bucket.charge(tokens);
                     if remaining.is_some() {
-                        connection.last_received = self.clock.ticks();
+                        connection.liveness.last_received = self.clock.ticks();
                     }
-                    connection.outstanding = remaining.map_or(OutstandingControl::None, OutstandingControl::Queued);
+                    connection.control.outstanding =
+                        remaining.map_or(OutstandingControl::None, OutstandingControl::Queued);
                     connection.send_next_control(slot, &self.control);
                     self.ready.mark(slot);
                 }
@@ -169,11 +169,10 @@ impl<C: Clock> Gateway<C> {
     ) -> Result<(), OmsError> {
         let Some(mut connection) = self.clients.remove(slot) else { return Ok(()) };
         let now = self.clock.ticks();
-        let why = connection.close(reason, now);
+        connection.disconnect(reason, now, &self.config.events);
         self.sockets.deregister(&mut connection.stream);
-        let (user, session) = (connection.user.name.clone(), connection.session);
-        let _ = self.config.events.try_send(ServerEvent::Disconnected { user, session, why });
-        self.sessions.keep_bucket(session, connection.bucket);
+        let session = connection.session;
+        self.sessions.keep_bucket(session, connection.limit.bucket);
         self.control.sessions.store(self.clients.session_count() as u64, Ordering::Relaxed);
         if !connection.is_journaled {
             return Ok(());

@@ -70,7 +70,7 @@ impl ReportFeed {
                 denials.count(report.session);
             }
             if let Some((slot, connection)) = clients.of_session(report.session) {
-                connection.charge_mass_cancel(&report);
+                connection.limit.charge_mass_cancel(&report);
                 ready.mark(slot);
                 forward(history, *day, &report, connection);
             }
@@ -118,15 +118,15 @@ impl ReportFeed {
 /// Sends a live report of this day to a client that is caught up, or has the client catch up from the history.
 #[inline]
 fn forward(history: &HistoryIndex, day: u64, report: &SessionReport<'_>, connection: &mut ClientConnection) {
-    if !matches!(connection.source, ReportSource::Live) || report.number < connection.next_report {
+    if !matches!(connection.reports.source, ReportSource::Live) || report.number < connection.reports.next {
         return;
     }
-    if report.number > connection.next_report || connection.output.is_lagging() {
+    if report.number > connection.reports.next || connection.output.is_lagging() {
         // The position is taken now: when the client catches up, the day may be another one.
-        let reading = history.read_in(day, report.session, connection.next_report);
+        let reading = history.read_in(day, report.session, connection.reports.next);
         // The rest of an ended day is in no log that could be opened: it is buffered for the client.
-        if !matches!(reading, Ok(None)) || report.number > connection.next_report {
-            connection.source = ReportSource::History(reading.ok().flatten().map(Box::new));
+        if !matches!(reading, Ok(None)) || report.number > connection.reports.next {
+            connection.reports.source = ReportSource::History(reading.ok().flatten().map(Box::new));
             return;
         }
     }

@@ -52,7 +52,7 @@ impl SocketPoll {
         for event in self.events.iter().filter(|event| event.token() != WAKER_TOKEN) {
             let Token(slot) = event.token();
             if let Some(connection) = clients.get_mut(slot) {
-                connection.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+                connection.input.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
                 connection.stream.lanes().into_iter().for_each(LaneStream::mark_socket_readable);
                 ready.mark(slot);
                 events += 1;

@@ -6,7 +6,7 @@ use tickpath_oms_runtime::front_end::InputSink;
 use tickpath_oms_runtime::layout::InputEvent;
 use tickpath_oms_runtime::{LaneKind, OmsError};
 
-use super::connection::{DisconnectReason, OutstandingControl};
+use super::connection::{DisconnectReason, Liveness, OutstandingControl, RIGHTS_CHANGED};
 use super::gateway::Gateway;
 
 impl<C: Clock> Gateway<C> {
@@ -24,19 +24,19 @@ impl<C: Clock> Gateway<C> {
             if connection.serial != serial {
                 continue;
             }
-            let timeout = connection.timeout;
-            let is_asked = matches!(connection.outstanding, OutstandingControl::Sent);
-            if now.saturating_sub(connection.last_received) > timeout && !is_asked {
-                let ms = self.clock.ns_between(0, timeout) / 1_000_000;
-                self.disconnect(slot, DisconnectReason::ByServer(format!("no word for {ms} ms")), sink)?;
+            let is_outstanding = matches!(connection.control.outstanding, OutstandingControl::Sent);
+            if connection.liveness.is_silent(now) && !is_outstanding {
+                let ms = self.clock.ns_between(0, connection.liveness.timeout) / 1_000_000;
+                self.disconnect(slot, DisconnectReason::ByServer(format!("no message for {ms} ms")), sink)?;
                 continue;
             }
-            if now.saturating_sub(connection.last_sent) > timeout / 2 && !connection.output.is_lagging() {
+            if connection.liveness.is_heartbeat_due(now) && !connection.output.is_lagging() {
                 let expected = self.requests.first_unjournaled(connection.session) + connection.refused;
                 connection.send_message(FrameKind::Heartbeat, expected, now, &[], &[]);
                 self.ready.mark(slot);
             }
-            let due = (connection.last_received + timeout).min(connection.last_sent + timeout / 2);
+            let Liveness { last_received, last_sent, timeout } = connection.liveness;
+            let due = (last_received + timeout).min(last_sent + timeout / 2);
             self.checks.add_after_round(due, slot, connection);
         }
         Ok(())
@@ -50,8 +50,7 @@ impl<C: Clock> Gateway<C> {
             users.find(&user.name) != Some(user)
         });
         for slot in changed {
-            let why = "the user's rights have changed; log in again".to_owned();
-            self.disconnect(slot, DisconnectReason::ByServer(why), sink)?;
+            self.disconnect(slot, DisconnectReason::ByServer(RIGHTS_CHANGED.to_owned()), sink)?;
         }
         Ok(())
     }
