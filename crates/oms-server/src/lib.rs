@@ -35,6 +35,7 @@
 mod acceptor;
 mod admission_queue;
 mod admit;
+mod authenticator;
 mod budget;
 mod catch_up;
 mod changes;

@@ -5,8 +5,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use mio::Token;
+use rustls::ServerConnection;
 use tickpath_oms_protocol::scram::ServerLogon;
-use tickpath_oms_protocol::{FrameBuffer, Logon, LogonRejectReason};
+use tickpath_oms_protocol::tls::TlsStream;
+use tickpath_oms_protocol::{FrameBuffer, Logon, LogonRejectReason, OrderEntryStream};
 
 use crate::origin::PeerOrigin;
 use crate::settings::Users;
@@ -45,14 +47,25 @@ pub(crate) struct ChallengedLogon {
     pub users: Arc<Users>,
 }
 
+impl PendingLogon {
+    /// Returns the connection with TLS over its TCP stream.
+    pub fn with_tls(self, tls: ServerConnection) -> Self {
+        let stream = match self.stream.0 {
+            OrderEntryStream::Tcp(tcp) => OrderEntryStream::Tls(Box::new(TlsStream::new(tcp, tls))),
+            other => other,
+        };
+        Self { stream: ClientStream(stream), stage: LogonStage::Logon, ..self }
+    }
+}
+
 /// Returns the connection to evict for a new one: from the busiest origin, the oldest that has sent no valid logon,
 /// else the oldest.
 pub(crate) fn eviction_victim(pending: &VecDeque<PendingLogon>) -> Option<usize> {
     let mut counts = BTreeMap::new();
     pending.iter().for_each(|peer| *counts.entry(peer.origin).or_insert(0) += 1);
-    let most = counts.values().copied().max()?;
+    let max = counts.values().copied().max()?;
     // Age decides between equally busy origins, and no address.
-    let busiest = || pending.iter().enumerate().filter(|(_, peer)| counts.get(&peer.origin) == Some(&most));
+    let busiest = || pending.iter().enumerate().filter(|(_, peer)| counts.get(&peer.origin) == Some(&max));
     let has_challenge = |peer: &PendingLogon| matches!(peer.stage, LogonStage::Proof(..) | LogonStage::Delayed(..));
     let silent = busiest().find(|(_, peer)| !has_challenge(peer));
     silent.or_else(|| busiest().next()).map(|(index, _)| index)

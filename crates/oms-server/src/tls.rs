@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use mio::net::TcpStream;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::ring;
@@ -17,7 +16,6 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{CertificateError, Error, RootCertStore, ServerConnection};
 use tickpath_clock::utc_ns;
-use tickpath_oms_protocol::tls::TlsStream;
 use zeroize::Zeroizing;
 
 use super::file::file_stamp;
@@ -186,9 +184,9 @@ impl ServerCertificate {
         Ok(Self { files: files.clone(), config: files.read()?, read, seen: read })
     }
 
-    /// Starts TLS on a connection with the current certificate.
-    pub fn secure(&self, tcp: TcpStream) -> Result<TlsStream<TcpStream>, Error> {
-        ServerConnection::new(self.config.clone()).map(|tls| TlsStream::new(tcp, tls))
+    /// Begins TLS for a connection, with the current certificate.
+    pub fn begin(&self) -> Result<ServerConnection, Error> {
+        ServerConnection::new(self.config.clone())
     }
 
     /// Reads changed files again, once they are as they were at the last check: two files are never written at once.
