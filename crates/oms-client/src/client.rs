@@ -114,7 +114,7 @@ impl Client {
     ///
     /// Panics if it is longer than a frame's payload, which no record is.
     pub fn admin_command(&mut self, kind: u8, bytes: &[u8]) -> Result<(), ClientSendError<()>> {
-        assert!(bytes.len() <= MAX_PAYLOAD, "a word of {} bytes is no record", bytes.len());
+        assert!(bytes.len() <= MAX_PAYLOAD, "a command of {} bytes is no record", bytes.len());
         let stamp = self.clock.ticks();
         ready(&mut self.state, ())?.queue_frame(kind, 0, stamp, bytes);
         self.flush();

@@ -209,7 +209,7 @@ impl OmsConnection {
             0,
             self.clock.ticks(),
             &[],
-            b"the client is done",
+            b"the client has closed",
         );
         let rest = &self.out[self.sent..];
         let ready = self.socket.set_nonblocking(false).and(self.socket.set_timeout(CLOSE_TIMEOUT));

@@ -48,7 +48,7 @@ pub(crate) struct CompletedLogon {
 
 impl Connector {
     pub fn new(config: Config, clock: HostClock) -> Result<Self, ClientError> {
-        let client = getrandom::u32().expect("the operating system has random bytes for everybody").max(1);
+        let client = getrandom::u32().expect("the operating system has random bytes").max(1);
         Ok(Self { address: config.url.parse()?, config, clock, client })
     }
 

@@ -122,5 +122,5 @@ fn try_until_done(
 }
 
 fn thread_died() -> ReconnectOutcome {
-    ReconnectOutcome::Ended(ClientError::Protocol("could not be called again, for the thread that does it died"))
+    ReconnectOutcome::Ended(ClientError::Protocol("cannot be reconnected to: the reconnect thread has died"))
 }

@@ -61,7 +61,7 @@ pub enum ScramError {
     )]
     User,
     /// The bytes received are no message of this logon.
-    #[error("what came is no message of a SCRAM-SHA-256 logon; does the other side speak this protocol?")]
+    #[error("the bytes received are no message of a SCRAM-SHA-256 logon; does the other side speak this protocol?")]
     Message,
     /// The server asks for too few or too many iterations.
     #[error(

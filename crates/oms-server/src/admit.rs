@@ -124,7 +124,7 @@ impl<C: Clock> Gateway<C> {
     fn choose_session(&self, user: &OmsUser, logon: &Logon) -> Result<u16, (LogonRejectReason, String)> {
         let (own, is_copy, wanted) = (&user.sessions, user.drop_copy.is_some(), logon.session);
         if logon.features & Logon::DROP_COPY != 0 && !is_copy {
-            let why = format!("'{}' hears nothing of others; log in as a user that has drop_copy = true", user.name);
+            let why = format!("'{}' has no drop copy; log in as a user that has drop_copy = true", user.name);
             return Err((LogonRejectReason::NotPermitted, why));
         }
         let list = || own.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
@@ -133,7 +133,7 @@ impl<C: Clock> Gateway<C> {
         let is_free = |session: &u16| is_copy || !self.clients.has_session(*session);
         let max_sessions = self.config.max_sessions;
         if !is_copy && self.clients.session_count() >= max_sessions && !self.clients.has_session(wanted) {
-            return Err((LogonRejectReason::Full, format!("all {max_sessions} places are taken; log out somewhere")));
+            return Err((LogonRejectReason::Full, format!("all {max_sessions} sessions are in use; log out of one")));
         }
         match wanted {
             ANY_SESSION => {

@@ -189,7 +189,7 @@ fn differences(before: &ConfigValues, now: &ConfigValues) -> Vec<String> {
         let word = |said: Option<&ConfigValue>| said.map_or("unset".to_owned(), |said| shown(key, &said.text));
         let (old, new) = (word(old), word(new));
         list.push(match old == new {
-            true => format!("{title} {key}: changed in what is never shown"),
+            true => format!("{title} {key}: changed, and never shown"),
             false => format!("{title} {key}: {old} to {new}"),
         });
     }

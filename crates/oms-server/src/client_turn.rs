@@ -148,11 +148,11 @@ fn accept_request(
         return Ok(());
     }
     if number > expected {
-        let why = format!("request {number} came where {expected} was expected: some are lost");
+        let why = format!("request {number} arrived where {expected} was expected: requests are lost");
         return Err(DisconnectReason::ByServer(why).into());
     }
     let Ok(request) = Request::read(message.kind, message.payload) else {
-        let why = format!("request {number} is none: a code in it is unknown");
+        let why = format!("request {number} is invalid: a code in it is unknown");
         return Err(DisconnectReason::ByServer(why).into());
     };
     if connection.is_read_only {
@@ -179,7 +179,7 @@ fn parse_control(frame: &Frame<'_>, role: UserRole) -> Result<Option<ControlRequ
             Ok(Some(ControlRequest::Command { kind, record: frame.payload.to_vec() }))
         }
         _ => {
-            let why = format!("a frame of kind {kind} (number {sequence}) is none that this user may send");
+            let why = format!("a frame of kind {kind} (number {sequence}) is not one that this user may send");
             Err(DisconnectReason::ByServer(why))
         }
     }

@@ -293,7 +293,7 @@ impl ClientConnection {
     #[inline]
     pub fn flush(&mut self) -> Result<usize, DisconnectReason> {
         self.output.flush(&mut self.stream).map_err(|e| match e.kind() {
-            io::ErrorKind::WriteZero => DisconnectReason::ByClient("its connection takes nothing more".to_owned()),
+            io::ErrorKind::WriteZero => DisconnectReason::ByClient("its connection accepts no more bytes".to_owned()),
             _ => DisconnectReason::ByClient(format!("its connection broke: {e}")),
         })
     }

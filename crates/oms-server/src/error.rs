@@ -8,7 +8,7 @@ use crate::tls::TlsError;
 #[derive(Debug, thiserror::Error)]
 pub enum ServerOpenError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {place}: {reason}; name another place, or end who listens there")]
+    #[error("cannot listen on {place}: {reason}; name another address, or stop the program that listens on it")]
     Listen {
         /// Address or path.
         place: String,

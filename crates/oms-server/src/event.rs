@@ -66,25 +66,25 @@ impl ServerEvent {
                 format!("{user} has logged in to session {session} from {from}")
             }
             Self::Refused { from, why } => format!("refused {from}: {why}"),
-            Self::Disconnected { user, session, why } => format!("{user} is gone from session {session}: {why}"),
-            Self::UsersNotReloaded(why) => format!("{why}; the users that were known stay"),
-            Self::NotReloaded(why) => format!("{why}; what was known stays"),
+            Self::Disconnected { user, session, why } => format!("{user} has left session {session}: {why}"),
+            Self::UsersNotReloaded(why) => format!("{why}; the previous users stay in force"),
+            Self::NotReloaded(why) => format!("{why}; the previous configuration stays in force"),
             Self::Reloaded { changes: 0, applied: taken, needs_restart: at_start }
                 if taken.is_empty() && at_start.is_empty() =>
             {
-                "the files were read again, and say the same".to_owned()
+                "the files were read again and are unchanged".to_owned()
             }
             Self::Reloaded { changes, applied: taken, needs_restart: at_start } => {
                 let mut text = format!("the files were read again: {changes} definitions have changed");
                 if !taken.is_empty() {
-                    text.push_str(&format!("; taken: {}", taken.join("; ")));
+                    text.push_str(&format!("; applied: {}", taken.join("; ")));
                 }
                 if !at_start.is_empty() {
                     text.push_str(&format!("; needs a restart of the OMS: {}", at_start.join("; ")));
                 }
                 text
             }
-            Self::Certificate(why) => format!("{why}; the certificate that was known stays"),
+            Self::Certificate(why) => format!("{why}; the previous certificate stays in use"),
             Self::Warning(why) => why.clone(),
             Self::Notice(notice) => notice.to_string(),
         }

@@ -69,9 +69,11 @@ fn describe_error(e: &io::Error) -> String {
     const OF_SYSTEM: i32 = 23;
     match e.raw_os_error() {
         Some(OF_PROCESS | OF_SYSTEM) => {
-            format!("{e}; those that wait are taken when files are closed, and `ulimit -n` or LimitNOFILE allow more")
+            format!(
+                "{e}; waiting connections are accepted when files are closed; `ulimit -n` or LimitNOFILE allow more"
+            )
         }
-        _ => format!("{e}; it goes on by itself"),
+        _ => format!("{e}; accepting resumes by itself"),
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn host(
     }
     refuse(
         StatusCode::MISDIRECTED_REQUEST,
-        "ask for this by its address, as localhost, or by a name that 'hosts' has in oms.toml; other names are refused",
+        "request this by address, as localhost, or by a name in 'hosts' of oms.toml; other names are refused",
     )
 }
 

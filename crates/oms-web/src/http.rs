@@ -160,8 +160,8 @@ async fn route(
             refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method")
         }
         (path, true) if is_post_path(path) => refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method"),
-        (_, true) => refuse(StatusCode::NOT_FOUND, "there is nothing here; the page is at /"),
-        (_, false) => refuse(StatusCode::NOT_FOUND, "here are /metrics and /health, and nothing else"),
+        (_, true) => refuse(StatusCode::NOT_FOUND, "not found; the page is at /"),
+        (_, false) => refuse(StatusCode::NOT_FOUND, "not found; this port has /metrics and /health"),
     }
 }
 
@@ -221,7 +221,7 @@ async fn all_metrics(
 }
 
 const WRONG: &str = "the user or the password is wrong";
-const BUSY: &str = "too many passwords are being looked at; try again";
+const BUSY: &str = "too many passwords are being checked; try again";
 
 enum PasswordRefusal {
     Wrong,
@@ -271,7 +271,7 @@ impl Drop for PasswordAttempt<'_> {
 }
 
 fn too_many(seconds: i64) -> HttpResponse {
-    let why = format!("too many wrong passwords came from where you are; try again in {seconds} s\n");
+    let why = format!("too many wrong passwords were sent from this address; try again in {seconds} s\n");
     let mut answer = plain("text/plain; charset=utf-8", why);
     *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));

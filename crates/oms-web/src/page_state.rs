@@ -95,7 +95,9 @@ impl PageState {
         let now = self.clock.calibration().ns(self.clock.ticks() as i64);
         let begun = lock(&self.tries).begin(origin, now);
         if let Err(TooManyAttempts { is_first: true, .. }) = begun {
-            (self.notify)(&format!("too many wrong passwords came to the page from {origin}; its logins wait"));
+            (self.notify)(&format!(
+                "too many wrong passwords were sent to the page from {origin}; its logins are delayed"
+            ));
         }
         begun
     }

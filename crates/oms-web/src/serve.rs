@@ -66,7 +66,7 @@ pub struct Endpoint {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address is in use, or is not this host's.
-    #[error("cannot listen on {address}: {reason}; name another address, or end who listens there")]
+    #[error("cannot listen on {address}: {reason}; name another address, or stop the program that listens on it")]
     Listen {
         /// The address.
         address: SocketAddr,

@@ -68,7 +68,7 @@ impl PageCertificate {
             state.read = now;
             match config(&self.files) {
                 Ok((config, first)) => (state.config, state.first) = (config, first),
-                Err(why) => notify(&format!("the page keeps the certificate that it has: {why}")),
+                Err(why) => notify(&format!("the page keeps its previous certificate: {why}")),
             }
         }
         let tls = ServerConnection::new(state.config.clone()).map_err(io::Error::other)?;

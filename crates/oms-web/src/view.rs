@@ -244,7 +244,7 @@ impl OmsView {
                 .collect();
             view.alarms = alarms(reading, &view.lines);
         } else {
-            view.alarms.push(format!("no OMS named '{}' counts on this host", names.oms));
+            view.alarms.push(format!("no OMS named '{}' runs on this host", names.oms));
         }
         if let Some(follower) = follower {
             view.add_journal(rights, names, follower);
@@ -323,13 +323,13 @@ fn alarms(reading: &MeterReading, lines: &[LineRow]) -> Vec<String> {
         alarms.push(format!("{unknown} orders are unknown: their venue was asked for them"));
     }
     for line in lines.iter().filter(|line| line.state == "down") {
-        alarms.push(format!("venue {} takes nothing; {} requests wait for it", line.venue, line.waiting));
+        alarms.push(format!("venue {} accepts no requests; {} wait for it", line.venue, line.waiting));
     }
     for (level, what) in [
-        ("strangers", "reports were of orders that are not known here"),
-        ("mismatched", "reports named an order of ours with other terms"),
-        ("contradictions", "reports contradicted what was known"),
-        ("malformed", "reports could not be true"),
+        ("strangers", "reports were of unknown orders"),
+        ("mismatched", "reports did not match the terms of their order"),
+        ("contradictions", "reports contradicted earlier ones"),
+        ("malformed", "reports were impossible"),
     ] {
         if let count @ 1.. = reading.gauge(level) {
             alarms.push(format!("{count} {what}"));

@@ -15,7 +15,7 @@
 //!     told,
 //!     "oms.toml:2: [listen] port: 80 is out of range; use 1024 to 65535\n\
 //!      oms.toml:3: [listen] unknown key 'prot'; did you mean 'port'?\n\
-//!      oms.toml:4: [listen] wait: 'sometimes' is none of its words; use busy or block"
+//!      oms.toml:4: [listen] wait: 'sometimes' is not allowed; use busy or block"
 //! );
 //! ```
 //!

@@ -85,7 +85,7 @@ impl<'a> Section<'a> {
                 return Err(format!("must be {} in quotes, not {}", any_of(words), kind(value)));
             };
             let found = words.iter().find(|(word, _)| word == text).map(|(_, meaning)| meaning.clone());
-            found.ok_or_else(|| format!("'{text}' is none of its words; use {}", any_of(words)))
+            found.ok_or_else(|| format!("'{text}' is not allowed; use {}", any_of(words)))
         })
     }
 

@@ -88,7 +88,7 @@ pub fn describe_error(error: &Error, host: &str) -> String {
         }
         Error::PeerIncompatible(_) => "it speaks no version of TLS that is spoken here".to_owned(),
         Error::AlertReceived(CertificateRequired) => {
-            "it wants to know who comes; name a certificate of its authority and the key: cert=FILE&key=FILE".to_owned()
+            "it requires a client certificate; name one of its authority and the key: cert=FILE&key=FILE".to_owned()
         }
         Error::AlertReceived(CertificateRevoked) => "it has revoked our certificate; have another one made".to_owned(),
         Error::AlertReceived(CertificateExpired) => "our certificate has expired; have it renewed".to_owned(),

@@ -11,7 +11,7 @@ use zeroize::Zeroize;
 /// Returns random bytes, inverted, so that the test itself does not hold them.
 fn inverted(length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
-    getrandom::fill(&mut bytes).expect("the operating system has random bytes for everybody");
+    getrandom::fill(&mut bytes).expect("the operating system has random bytes");
     // The inverse of each byte is a character that is valid in a password.
     bytes.iter().map(|byte| !(b'a' + byte % 26)).collect()
 }

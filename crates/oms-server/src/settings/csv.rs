@@ -81,7 +81,7 @@ fn check_header(head: &StringRecord, line: usize, columns: &[SettingsColumn], mi
             let known = names(columns);
             mistakes.add(line, format!("unknown column '{name}'; the columns, with commas between them: {known}"));
         } else if head.iter().take(place).any(|before| before == name) {
-            mistakes.add(line, format!("column '{name}' comes twice; name it once"));
+            mistakes.add(line, format!("column '{name}' is there twice; name it once"));
         }
     }
     let is_missing = |column: &&SettingsColumn| column.needed && !head.iter().any(|name| name == column.name);

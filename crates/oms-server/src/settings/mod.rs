@@ -285,23 +285,21 @@ impl Settings {
         }
         let open = self.listen.tcp.filter(|address| self.listen.tls.is_none() && !address.ip().is_loopback());
         if let Some(address) = open {
-            doubts.push(format!(
-                "tcp {address}: others than this host can reach it, and what is said there is not encrypted"
-            ));
+            doubts.push(format!("tcp {address}: other hosts can reach it, and it is not encrypted"));
         }
         doubts.extend(self.listen.tls.as_ref().and_then(ServerTlsFiles::expiry_warning));
         for (key, address) in [("metrics", self.monitoring.metrics), ("web", self.monitoring.web)] {
             let open = address.filter(|address| self.listen.tls.is_none() && !address.ip().is_loopback());
             if let Some(address) = open {
                 doubts.push(format!(
-                    "{key} {address}: others than this host can read it, and nothing of it is encrypted, passwords among it; \
-                     127.0.0.1 keeps it here"
+                    "{key} {address}: other hosts can read it, and nothing is encrypted, passwords included; \
+                     127.0.0.1 keeps it on this host"
                 ));
             }
         }
         doubts.extend(edit::is_readable_by_others(&self.users_file).then(|| {
             let file = self.users_file.display();
-            format!("{file}: others than its owner may read it; it holds secrets, `chmod 600` it")
+            format!("{file}: users other than its owner may read it; it holds secrets, `chmod 600` it")
         }));
         if at_logout == LogoutCleanup::Removed {
             doubts.push(format!("{}: {}", LogoutCleanup::DAMAGE, LogoutCleanup::REMEDY));
@@ -387,7 +385,7 @@ impl MonitoringSettings {
         let is_said = top.flag("insecure").unwrap_or(false) || top.has("tls");
         for (key, address) in [("metrics", metrics), ("web", web)] {
             if address.is_some_and(|address| !address.ip().is_loopback()) && !is_said {
-                let why = "others than this host can reach it, and passwords would go there unencrypted; give the file a [tls] \
+                let why = "other hosts can reach it, and passwords would be sent unencrypted; give the file a [tls] \
                            with certificate and key, or set insecure = true beside it";
                 top.add_mistake(key, why);
             }
@@ -428,12 +426,12 @@ impl ListenSettings {
         }
         if !listen.has("unix") && !listen.has("tcp") {
             listen.add_section_mistake(
-                "says nothing; set 'unix' to a path, 'tcp' to an address like '127.0.0.1:7001', or both",
+                "has no address; set 'unix' to a path, 'tcp' to an address like '127.0.0.1:7001', or both",
             );
         }
         let (tcp, insecure) = (address(listen, "tcp"), listen.flag("insecure").unwrap_or(false));
         if tcp.is_some_and(|tcp| !tcp.ip().is_loopback()) && tls.is_none() && !insecure {
-            let why = "others than this host can reach it, and nothing is encrypted; give the file a [tls] with certificate \
+            let why = "other hosts can reach it, and nothing is encrypted; give the file a [tls] with certificate \
                        and key, or set insecure = true";
             listen.add_mistake("tcp", why);
         }

@@ -167,12 +167,12 @@ fn read_user(
     user.require("sessions");
     let own: Option<Vec<u16>> = user.numbers("sessions", 0..=MAX_SESSIONS - 1);
     if own.as_ref().is_some_and(Vec::is_empty) {
-        user.add_mistake("sessions", "a user needs one to log in; write numbers that nobody else has");
+        user.add_mistake("sessions", "a user needs a session to log in; write numbers that no other user has");
     }
     for session in own.iter().flatten() {
         if let Some(other) = sessions.insert(*session, name.clone()) {
             let whose = if other == name { "is written twice".to_owned() } else { format!("is {other}'s") };
-            user.add_mistake("sessions", format!("session {session} {whose}; each has one user, and stands once"));
+            user.add_mistake("sessions", format!("session {session} {whose}; each has one user, and is listed once"));
         }
     }
     user.require("accounts");
@@ -203,10 +203,7 @@ fn read_drop_copy(user: &mut Section<'_>, taken: &OmsUser) -> Option<CopyFilter>
     let is_one = user.flag("drop_copy").unwrap_or(false);
     let filter = CopyFilter::from_section(user, taken.accounts.clone(), "copy_users");
     if is_one && taken.role != UserRole::Read {
-        user.add_mistake(
-            "drop_copy",
-            "a drop copy only hears; set role = \"read\", and give who trades a user of its own",
-        );
+        user.add_mistake("drop_copy", "a drop copy sends no requests; set role = \"read\", and trade as another user");
     }
     for key in ["copy_users", "fills_only"] {
         if !is_one && user.has(key) {

@@ -265,7 +265,7 @@ fn names_of_unknown_users_are_escaped_in_the_log() {
     });
     let broken =
         ServerEvent::Disconnected { user: "anna".to_owned(), session: 0, why: "\u{1b}[2J\r\nready".to_owned() };
-    assert_eq!(broken.to_string(), "anna is gone from session 0: \\u{1b}[2J\\u{d}\\u{a}ready");
+    assert_eq!(broken.to_string(), "anna has left session 0: \\u{1b}[2J\\u{d}\\u{a}ready");
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn a_refused_drop_copy_logon_takes_no_session() {
         let url = format!("unix://{}", house.socket().display());
         let config = Config { session, drop_copy: true, ..Config::new(url, "anna", "anna's password") };
         let Err(why) = Client::connect(config) else { panic!("she has none, and took a session: {session:?}") };
-        let is_hers = |sentence: &str| sentence.starts_with("'anna' hears nothing of others;");
+        let is_hers = |sentence: &str| sentence.starts_with("'anna' has no drop copy;");
         let is_told = matches!(&why, ClientError::Refused { refusal: Some(LogonRejectReason::NotPermitted), sentence } if is_hers(sentence));
         assert!(is_told, "{why}");
     }

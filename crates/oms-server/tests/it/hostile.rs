@@ -533,7 +533,7 @@ fn a_second_server_on_the_same_socket_is_refused() {
     let (ticks, never) = (other.ticks(), AtomicBool::new(true));
     let refused = tickpath_oms_server::run(other.clock, &other.config, &server, Some(ticks), &never, || ());
     let refused = refused.map(drop).expect_err("the place is taken");
-    assert!(refused.to_string().contains("another server listens there"), "{refused}");
+    assert!(refused.to_string().contains("another server listens on it"), "{refused}");
     house.trades(1);
 }
 

@@ -109,7 +109,8 @@ fn a_reload_that_renames_a_used_symbol_is_refused_with_its_line() {
     let expected = "instruments.csv:4: symbol number 1 is BTCUSDT, and cannot become ETHUSDT: order ";
     assert!(said.contains(expected) && said.contains("instruments.csv:5: BTCUSDT is symbol number 1, "), "{said}");
     assert!(
-        said.contains("give ETHUSDT a number that no symbol has had") && said.contains("what was known stays"),
+        said.contains("give ETHUSDT a number that no symbol has had")
+            && said.contains("the previous configuration stays in force"),
         "{said}"
     );
     // A start with these files gives the same message.
@@ -179,7 +180,7 @@ fn a_reload_lists_applied_changes_and_those_that_need_a_restart() {
         "oms.toml [sessions]: added (heartbeat_ms 5000)".to_owned(),
         "oms.toml [sessions]: added (level \"disk\")".to_owned(),
         "accounts.csv account 1 max_order_quantity: 100 to 5".to_owned(),
-        "users.toml [[user]] trader secret: changed in what is never shown".to_owned(),
+        "users.toml [[user]] trader secret: changed, and never shown".to_owned(),
     ] {
         assert!(said.contains(&expected), "{expected}: {said}");
     }
@@ -194,7 +195,7 @@ fn a_reload_shows_no_credentials_of_a_url() {
         |reload| reload.store(true, Ordering::Release),
         |said| said.contains("the files were read again"),
     );
-    assert!(said.contains("the files were read again, and say the same"), "{said}");
+    assert!(said.contains("the files were read again and are unchanged"), "{said}");
     let copy = "[[drop_copy]]\nurl = \"nats://anna:pass/word@127.0.0.1:4222?token=t0ken\"\ntopic = \"copies\"\naccounts = [\"*\"]\n";
     let change = |reload: &AtomicBool| {
         files.change("oms.toml", "\n[[venue]]\n", &format!("\n{copy}\n[[venue]]\n"));

@@ -179,7 +179,7 @@ fn every_mistake_of_a_file_is_reported_at_its_line() {
         (
             "#layout = \"split\"",
             "layout = \"mutex\"",
-            "oms.toml:@0: [core] layout: 'mutex' is none of its words; use inline or split",
+            "oms.toml:@0: [core] layout: 'mutex' is not allowed; use inline or split",
         ),
         (
             "#layout = \"split\"",
@@ -189,7 +189,7 @@ fn every_mistake_of_a_file_is_reported_at_its_line() {
         (
             "#wait = \"block\"",
             "wait = \"bussy\"",
-            "oms.toml:@0: [core] wait: 'bussy' is none of its words; use busy, yield, block or adaptive",
+            "oms.toml:@0: [core] wait: 'bussy' is not allowed; use busy, yield, block or adaptive",
         ),
         (
             "#priority = \"normal\"",
@@ -206,7 +206,7 @@ fn every_mistake_of_a_file_is_reported_at_its_line() {
             "metrics = \"9464\"",
             "oms.toml:@0: metrics: '9464' is no address; write an IP and a port, like 127.0.0.1:7001 or [::]:7001",
         ),
-        ("#log = \"text\"", "log = \"xml\"", "oms.toml:@0: log: 'xml' is none of its words; use text, logfmt or json"),
+        ("#log = \"text\"", "log = \"xml\"", "oms.toml:@0: log: 'xml' is not allowed; use text, logfmt or json"),
         (
             "#heartbeat_ms = 10000",
             "heartbeat_ms = 1",
@@ -215,13 +215,13 @@ fn every_mistake_of_a_file_is_reported_at_its_line() {
         (
             "#level = \"os\"",
             "level = \"replica\"",
-            "oms.toml:@0: [sessions] level: 'replica' is none of its words; use os or disk",
+            "oms.toml:@0: [sessions] level: 'replica' is not allowed; use os or disk",
         ),
         ("number = 1", "number = 4096", "oms.toml:@0: [[venue]] number: 4096 is out of range; use 0 to 4095"),
         (
             "name = \"SIM\"",
             "name = \"1\"",
-            "oms.toml:@0: [[venue]] name: '1' does not begin with a letter, so it could be taken for a number",
+            "oms.toml:@0: [[venue]] name: '1' does not begin with a letter, so it could be read as a number",
         ),
         (
             "#max_gap_ms = 1000",
@@ -232,10 +232,10 @@ fn every_mistake_of_a_file_is_reported_at_its_line() {
             "#rejects = [{ code = 10, do = \"retry\", times = 3 }]",
             "rejects = [{ code = 70000, do = \"again\", times = 0 }, { do = \"retry\" }, { code = 1, do = \"give-up\", times = 2 }, { code = 1, do = \"other-line\" }]",
             "oms.toml:@0: [[rejects]] code: 70000 is out of range; use 0 to 65535\n\
-             oms.toml:@0: [[rejects]] do: 'again' is none of its words; use give-up, retry or other-line\n\
+             oms.toml:@0: [[rejects]] do: 'again' is not allowed; use give-up, retry or other-line\n\
              oms.toml:@0: [[rejects]] times: 0 is out of range; use 1 to 100\n\
              oms.toml:@0: [[rejects]] 'code' is missing\n\
-             oms.toml:@0: [[rejects]] times: what is given up is not tried again; leave 'times' out, or set do = \"retry\"\n\
+             oms.toml:@0: [[rejects]] times: an order that is given up is not retried; leave 'times' out, or set do = \"retry\"\n\
              oms.toml:@0: [[rejects]] do: the venue has no other line, it has 0; add one to 'lines', or retry\n\
              oms.toml:@0: [[rejects]] code: 1 has a rule already; give each code one",
         ),
@@ -256,8 +256,8 @@ fn every_mistake_of_a_file_is_reported_at_its_line() {
     let files = Files::new();
     files.write("oms.toml", "users = 'users.toml'\n");
     let told = files.told();
-    assert!(told.contains("oms.toml:1: [listen] says nothing; set 'unix'"), "{told}");
-    assert!(told.contains("oms.toml:1: there is no [[venue]]; orders need one to go to"), "{told}");
+    assert!(told.contains("oms.toml:1: [listen] has no address; set 'unix'"), "{told}");
+    assert!(told.contains("oms.toml:1: there is no [[venue]]; orders need one"), "{told}");
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn an_invalid_line_of_the_instruments_is_reported_by_number() {
     for (table, expected) in [
         ("", "1: the table is empty; its first line names the columns: @all"),
         ("symbol,number", "1: columns are missing; add them to this line, and a cell to each other: venue"),
-        ("symbol,number,venue,venue", "1: column 'venue' comes twice; name it once"),
+        ("symbol,number,venue,venue", "1: column 'venue' is there twice; name it once"),
         ("symbol,number,venue,lots", "1: unknown column 'lots'; the columns, with commas between them: @all"),
         ("# c\n\nsymbol,number,venue\nA,1", "4: 2 cells, but the first line names 3 columns; write one cell for each"),
         (
@@ -455,7 +455,7 @@ fn a_public_address_needs_tls_or_the_insecure_key() {
     let files = Files::new();
     let line = files.change("oms.toml", "127.0.0.1:7001", "0.0.0.0:7001");
     let told = files.told();
-    assert!(told.contains(&format!("oms.toml:{line}: [listen] tcp: others than this host can reach it")), "{told}");
+    assert!(told.contains(&format!("oms.toml:{line}: [listen] tcp: other hosts can reach it")), "{told}");
     let line = files.change("oms.toml", "#   [tls]\n#   certificate", "[tls]\ncertificate");
     let told = files.told();
     assert!(told.contains(&format!("oms.toml:{line}: [tls] 'key' is missing")), "{told}");
@@ -472,7 +472,7 @@ fn a_public_web_port_needs_tls_or_the_insecure_key() {
         let files = Files::new();
         let line = files.change("oms.toml", &format!("#{key} = \"127.0.0.1"), &format!("{key} = \"0.0.0.0"));
         let told = files.told();
-        assert!(told.contains(&format!("oms.toml:{line}: {key}: others than this host can reach it")), "{told}");
+        assert!(told.contains(&format!("oms.toml:{line}: {key}: other hosts can reach it")), "{told}");
         let open = format!("{key} = \"0.0.0.0:{port}\"");
         files.change("oms.toml", &open, &format!("{open}\ninsecure = true"));
         let told = files.read().warnings(LogoutCleanup::Kept(""));
@@ -494,7 +494,7 @@ fn a_doubtful_setting_is_a_warning_and_no_mistake() {
     let doubts = files.read().warnings(LogoutCleanup::Kept(""));
     assert_eq!(doubts.len(), 4, "{doubts:?}");
     assert!(doubts[0].starts_with("user 'trader': no account of ") && doubts[0].ends_with(" matches '3*'"));
-    assert!(doubts[2].starts_with("web 0.0.0.0:8080: others than this host can read it"), "{doubts:?}");
+    assert!(doubts[2].starts_with("web 0.0.0.0:8080: other hosts can read it"), "{doubts:?}");
     assert!(doubts[1].contains("not encrypted") && doubts[3].contains("chmod 600"), "{doubts:?}");
     let removed = files.read().warnings(LogoutCleanup::Removed);
     assert!(removed.len() == 5 && removed[4].contains("RemoveIPC=no"), "{removed:?}");

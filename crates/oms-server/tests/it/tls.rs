@@ -152,13 +152,13 @@ fn a_client_refuses_an_untrusted_certificate() {
 fn plain_and_tls_peers_refuse_each_other_with_a_reason() {
     let (house, port) = OmsFixture::secure(Layout::Split, &Authority::new(), &["127.0.0.1"]);
     let told = refused(&format!("tcp://127.0.0.1:{port}"));
-    assert!(told.contains("this port speaks TLS only; connect by tls://HOST:PORT"), "{told}");
-    house.told("this port speaks TLS only");
+    assert!(told.contains("this port accepts TLS only; connect by tls://HOST:PORT"), "{told}");
+    house.told("this port accepts TLS only");
     let plain = OmsFixture::new(Layout::Split);
     let port = plain.port("tcp://127.0.0.1:");
     let told = refused(&format!("tls://127.0.0.1:{port}?ca={}", house.file("ca.pem").display()));
     assert!(told.contains("speaks no TLS"), "{told}");
-    plain.told("this port speaks no TLS; connect by tcp://HOST:PORT");
+    plain.told("this port has no TLS; connect by tcp://HOST:PORT");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_new_certificate_is_used_without_restart_and_a_bad_one_is_not() {
     assert!(refused(&url).contains("not for '127.0.0.1'"));
     let mut client = house.remote("anna", Since::Now);
     house.put_certificate(&("no certificate".to_owned(), "no key".to_owned()));
-    let told = house.told("the certificate that was known stays");
+    let told = house.told("the previous certificate stays in use");
     assert!(told.contains("there is no certificate in it"), "{told}");
     assert!(refused(&url).contains("not for '127.0.0.1'"));
     house.put_certificate(&authority.certify(&["127.0.0.1"], 2090));

@@ -79,7 +79,7 @@ fn a_client_of_version_1_still_trades() {
             assert_eq!(report[8..16], 1u64.to_le_bytes(), "its own id");
         }
         raw.say(117, 3, &[], &[]);
-        raw.say(118, 0, &[], b"the client is done");
+        raw.say(118, 0, &[], b"the client has closed");
         house.event(
             "it is gone",
             |event| matches!(event, ServerEvent::Disconnected { why, .. } if why == "it logged out"),
@@ -103,7 +103,7 @@ fn a_later_version_gets_the_servers_and_version_0_is_refused() {
     let mut raw = RawClient::new(&house);
     let (kind, why) = log_in(&mut raw, &of_version(0)).expect_err("there is no version 0");
     assert_eq!(kind, 116);
-    assert!(why.contains("no logon of ours"), "{why}");
+    assert!(why.contains("no logon of this protocol"), "{why}");
     assert!(raw.hear().is_none(), "and the connection ends");
 }
 

@@ -127,12 +127,12 @@ fn a_login_shows_a_stopped_oms_and_forbids_caching_and_framing() {
     let mut frame = String::new();
     for _ in 0..600 {
         frame = ask(at, &format!("GET /frame HTTP/1.1\r\nHost: {at}\r\n{cookie}{token}"), "");
-        if frame.contains("counts on this host") {
+        if frame.contains("runs on this host") {
             break;
         }
         tickpath_clock::sleep_ns(20_000_000);
     }
-    assert!(frame.contains("counts on this host") && frame.contains("\"admin\":null"), "{frame}");
+    assert!(frame.contains("runs on this host") && frame.contains("\"admin\":null"), "{frame}");
     assert!(frame.contains("\"user\":\"trader\""), "{frame}");
     // The port of the metrics serves nothing else, and accepts a configured host name.
     let told = ask(metrics, &format!("GET /metrics HTTP/1.1\r\nHost: desk.example\r\n{basic}"), "");

@@ -84,7 +84,7 @@ fn each_mistake_is_reported_at_its_line() {
             "name = 'a'\nnumbers = [\n  1,\n  201,\n  'x']",
             "4: numbers: 201 is out of range; use 0 to 200\n5: numbers: must be a whole number without quotes, not text",
         ),
-        ("name = 'a'\nwait = 'bussy'", "2: wait: 'bussy' is none of its words; use busy, yield or block"),
+        ("name = 'a'\nwait = 'bussy'", "2: wait: 'bussy' is not allowed; use busy, yield or block"),
         ("name = 'a'\nwait = 1", "2: wait: must be busy, yield or block in quotes, not a whole number"),
         ("name = 'a'\nloud = 'yes'", "2: loud: must be true or false, not text"),
         ("name = 'a'\ninner = 3", "2: inner: must be one section, written as [inner], not a whole number"),

@@ -36,20 +36,24 @@ fn a_mistake_of_a_user_is_reported_at_its_line() {
             "name = \"trader\"",
             "8: [[user]] name: 'trader' is in line 2 already; give each user its own",
         ),
-        ("\"trade\"", "\"king\"", "3: [[user]] role: 'king' is none of its words; use read, trade or admin"),
+        ("\"trade\"", "\"king\"", "3: [[user]] role: 'king' is not allowed; use read, trade or admin"),
         (
             "accounts = [\"*\"]",
             "accounts = [\"7x\"]",
             "4: [[user]] accounts: '7x' names no accounts; use digits, '*' for any digits and '?' for one, like 7*",
         ),
-        ("[0, 1, 2, 3]", "[]", "5: [[user]] sessions: a user needs one to log in; write numbers that nobody else has"),
+        (
+            "[0, 1, 2, 3]",
+            "[]",
+            "5: [[user]] sessions: a user needs a session to log in; write numbers that no other user has",
+        ),
         ("[0, 1, 2, 3]", "[65000]", "5: [[user]] sessions: 65000 is out of range; use 0 to 64999"),
         (
             "[0, 1, 2, 3]",
             "[0, 0]",
-            "5: [[user]] sessions: session 0 is written twice; each has one user, and stands once",
+            "5: [[user]] sessions: session 0 is written twice; each has one user, and is listed once",
         ),
-        ("[8, 9]", "[3]", "11: [[user]] sessions: session 3 is trader's; each has one user, and stands once"),
+        ("[8, 9]", "[3]", "11: [[user]] sessions: session 3 is trader's; each has one user, and is listed once"),
         (
             "secret = \"SCRAM",
             "secret = \"PLAIN",
