@@ -131,7 +131,7 @@ fn a_refused_reload_is_not_applied_with_a_later_change_of_users() {
     };
     let said = said_while(&files, change, |said| said.contains("the files were read again"));
     assert!(said.contains("symbol number 1 is BTCUSDT, and cannot become ETHUSDT"), "{said}");
-    assert!(said.contains("taken: users.toml [[user]] admin max_notional: unset to 5"), "{said}");
+    assert!(said.contains("applied: users.toml [[user]] admin max_notional: unset to 5"), "{said}");
 }
 
 #[test]
