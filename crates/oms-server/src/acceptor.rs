@@ -73,7 +73,7 @@ impl AdmittedClient {
 
 /// The acceptor's thread; dropping this ends it.
 pub(crate) struct AcceptorThread {
-    directory: Arc<UserDirectory>,
+    pub directory: Arc<UserDirectory>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// Path of the Unix socket, removed at the end if the socket there is still the one that was bound.
@@ -81,10 +81,6 @@ pub(crate) struct AcceptorThread {
 }
 
 impl AcceptorThread {
-    pub fn directory(&self) -> Arc<UserDirectory> {
-        self.directory.clone()
-    }
-
     /// Starts to listen. Clients that have logged in are sent to `admitted`.
     pub fn open<C: Clock>(
         clock: C,
@@ -95,7 +91,7 @@ impl AcceptorThread {
     ) -> Result<Self, ServerOpenError> {
         let mut acceptor = Acceptor::open(clock, config, admitted, configs, disk_space)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let (stop_of_thread, directory) = (stop.clone(), acceptor.reloader.directory());
+        let (stop_of_thread, directory) = (stop.clone(), acceptor.reloader.directory.clone());
         let bound = config.unix.as_deref().and_then(socket_identity);
         let work = move || acceptor.work(&stop_of_thread);
         let thread =
@@ -149,11 +145,10 @@ impl<C: Clock> Acceptor<C> {
         disk_space: DiskSpaceMonitor,
     ) -> Result<Self, ServerOpenError> {
         let poll = Poll::new().map_err(ServerOpenError::Sockets)?;
-        let listen = |place: String, reason| ServerOpenError::Listen { place, reason };
         let certificate = config.tls.as_ref().map(ServerCertificate::read).transpose()?;
         let mut tcp = None;
         if let Some(address) = config.tcp {
-            let failed = |e| listen(address.to_string(), e);
+            let failed = |e| ServerOpenError::Listen(address.to_string(), e);
             let mut listener = TcpListener::bind(address).map_err(failed)?;
             let bound = listener.local_addr().map_err(failed)?;
             poll.registry().register(&mut listener, TCP, Interest::READABLE).map_err(failed)?;
@@ -163,15 +158,17 @@ impl<C: Clock> Acceptor<C> {
         }
         let mut unix = None;
         if let Some(path) = &config.unix {
-            let failed = |e| listen(path.display().to_string(), e);
+            let failed = |e| ServerOpenError::Listen(path.display().to_string(), e);
             let mut listener = bind_unix(path).map_err(failed)?;
             poll.registry().register(&mut listener, UNIX, Interest::READABLE).map_err(failed)?;
             let _ = config.events.try_send(ServerEvent::Listening(format!("unix://{}", path.display())));
             unix = Some(listener);
         }
         let reloader = ConfigReloader::open(config, configs)?;
-        let authenticator = Authenticator::open(clock.clone(), config, reloader.directory(), disk_space.folder());
-        warn_low_limit(config);
+        let authenticator = Authenticator::open(clock.clone(), config, reloader.directory.clone(), &disk_space.folder);
+        for why in config.settings.iter().flat_map(|settings| settings.limit_warnings()) {
+            let _ = config.events.try_send(ServerEvent::Warning(why));
+        }
         Ok(Self {
             clock,
             config: config.clone(),
@@ -402,11 +399,4 @@ type SocketIdentity = (u64, u64);
 fn socket_identity(path: &Path) -> Option<SocketIdentity> {
     let found = fs::symlink_metadata(path).ok()?;
     Some((found.dev(), found.ino()))
-}
-
-/// Warns the operator at the start if the configuration needs more open files than this process may have.
-fn warn_low_limit(config: &ServerConfig) {
-    for why in config.settings.iter().flat_map(|settings| settings.limit_warnings()) {
-        let _ = config.events.try_send(ServerEvent::Warning(why));
-    }
 }

@@ -23,8 +23,8 @@ pub(super) struct AdmissionQueue {
     acceptor: Option<AcceptorThread>,
     /// Clients received from the acceptor, among them those whose session has requests in flight to the journal: their
     /// welcome names the number of the next request.
-    waiting: VecDeque<AdmittedClient>,
-    directory: Arc<UserDirectory>,
+    pub waiting: VecDeque<AdmittedClient>,
+    pub directory: Arc<UserDirectory>,
     /// Change count of the user directory at the last check.
     users_version: u64,
 }
@@ -38,12 +38,8 @@ impl AdmissionQueue {
     ) -> Result<Self, ServerOpenError> {
         let (admit, admitted) = sync_channel(MAX_ADMITTED);
         let acceptor = AcceptorThread::open(clock, config, admit, configs, disk_space)?;
-        let directory = acceptor.directory();
+        let directory = acceptor.directory.clone();
         Ok(Self { admitted, acceptor: Some(acceptor), waiting: VecDeque::new(), directory, users_version: 0 })
-    }
-
-    pub fn directory(&self) -> Arc<UserDirectory> {
-        self.directory.clone()
     }
 
     /// Receives new clients from the acceptor. Returns the number of all that wait.
@@ -51,18 +47,6 @@ impl AdmissionQueue {
     pub fn receive(&mut self) -> usize {
         self.waiting.extend(self.admitted.try_iter());
         self.waiting.len()
-    }
-
-    pub fn next(&mut self) -> Option<AdmittedClient> {
-        self.waiting.pop_front()
-    }
-
-    pub fn wait_again(&mut self, client: AdmittedClient) {
-        self.waiting.push_back(client);
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
     }
 
     /// Returns whether a user still has the rights with which it has logged in.

@@ -23,7 +23,7 @@ impl<C: Clock> Gateway<C> {
     pub(super) fn admit_waiting(&mut self, count: usize, sink: &mut impl InputSink) -> Result<usize, OmsError> {
         let mut done = 0;
         for _ in 0..count {
-            let Some(client) = self.admissions.next() else { break };
+            let Some(client) = self.admissions.waiting.pop_front() else { break };
             done += self.admit(client, sink)?;
         }
         Ok(done)
@@ -54,7 +54,7 @@ impl<C: Clock> Gateway<C> {
             self.disconnect(slot, DisconnectReason::TakenOver, sink)?;
         }
         if !self.requests.are_journaled(session) {
-            self.admissions.wait_again(client);
+            self.admissions.waiting.push_back(client);
             return Ok(0);
         }
         self.connect(client, session, now, sink).map(|()| 1)

@@ -4,9 +4,9 @@
 //!
 //! ```text
 //!   users.toml has changed ─┐
-//!                           ├─> Books ── desk ──> core's thread: journals what differs ──> gateway: sessions
-//!   SIGHUP: all files ──────┘                              │                        └───> door: users
-//!                                                          └─> Books: the changes, or the refusal
+//!                           ├─> reloader ── config ──> core's thread: journals changes ──> gateway: sessions
+//!   SIGHUP: all files ──────┘                                 │                       └──> acceptor: users
+//!                                                             └─> reloader: the changes, or the refusal
 //! ```
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub(crate) struct NewTradingConfig {
 /// The configuration files as last read, with the time of the users' file.
 pub(crate) struct ConfigReloader {
     config: ServerConfig,
-    directory: Arc<UserDirectory>,
+    pub directory: Arc<UserDirectory>,
     configs: Sender<NewTradingConfig>,
     read_at: Option<(SystemTime, u64)>,
     /// Values of the files at the start, and as the OMS took them last.
@@ -64,7 +64,7 @@ struct PendingReload {
 }
 
 impl ConfigReloader {
-    pub fn open(config: &ServerConfig, desks: Sender<NewTradingConfig>) -> Result<Self, ServerOpenError> {
+    pub fn open(config: &ServerConfig, configs: Sender<NewTradingConfig>) -> Result<Self, ServerOpenError> {
         let read_at = file_stamp(&config.users);
         let users = Users::read(&config.users).map_err(|e| ServerOpenError::Users(e.to_string()))?;
         // Users that have changed since the OMS's start are judged by the OMS first.
@@ -72,22 +72,10 @@ impl ConfigReloader {
             Some(settings) if settings.users.list != users.list => (settings.users.clone(), None),
             _ => (users, read_at),
         };
-        let known = Arc::new(UserDirectory { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
+        let directory = Arc::new(UserDirectory { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
         let started = config.settings.as_deref().map(ConfigValues::read).unwrap_or_default();
-        let taken = started.clone();
-        Ok(Self {
-            config: config.clone(),
-            directory: known,
-            configs: desks,
-            read_at,
-            started,
-            applied: taken,
-            pending: None,
-        })
-    }
-
-    pub fn directory(&self) -> Arc<UserDirectory> {
-        self.directory.clone()
+        let (config, applied) = (config.clone(), started.clone());
+        Ok(Self { config, directory, configs, read_at, started, applied, pending: None })
     }
 
     /// Reads files that have changed, or all files on request. One trading configuration is judged at a time, because
@@ -98,9 +86,8 @@ impl ConfigReloader {
         }
         // Pairs with the release of the requester: the files are read as the requester left them.
         if self.config.reload.swap(false, Ordering::Acquire) {
-            match self.reload_all() {
-                Ok(()) => {}
-                Err(why) => drop(self.config.events.try_send(ServerEvent::NotReloaded(why))),
+            if let Err(why) = self.reload_all() {
+                let _ = self.config.events.try_send(ServerEvent::NotReloaded(why));
             }
             return;
         }
@@ -127,10 +114,10 @@ impl ConfigReloader {
         // The lines of a venue are made at a start, so it gets neither another number nor another name before that.
         if old != new {
             let other = new.iter().find(|&(number, name)| old.get(number) != Some(name)).map(|(number, _)| *number);
-            let place =
+            let location =
                 other.map_or(now.file.display().to_string(), |number| location_of(&now, EntityNumber::Venue(number)));
             return Err(format!(
-                "{place}: it names other venues than the OMS has lines to; start the OMS again for them"
+                "{location}: the venues differ from those of the running OMS; restart the OMS for them"
             ));
         }
         let read_at = if now.users_file == self.config.users { read_at } else { file_stamp(&now.users_file) };
@@ -152,25 +139,24 @@ impl ConfigReloader {
 
     /// Has the core's thread judge a trading configuration, and take it unless numbers would change their meaning.
     fn submit(&mut self, settings: Box<Settings>, values: ConfigValues, read_at: Option<(SystemTime, u64)>) {
-        let (answer, hear) = channel();
-        let (desk, users, known) = (settings.trading_config(), settings.users.clone(), self.directory.clone());
-        self.pending = Some(PendingReload { settings, values, read_at, answer: hear });
+        let (answer, received) = channel();
+        let (config, users, directory) = (settings.trading_config(), settings.users.clone(), self.directory.clone());
+        self.pending = Some(PendingReload { settings, values, read_at, answer: received });
         // The receiver is gone only while the OMS ends.
-        let _ = self.configs.send(NewTradingConfig { config: desk, users, directory: known, answer });
+        let _ = self.configs.send(NewTradingConfig { config, users, directory, answer });
     }
 
     /// Returns whether no trading configuration is with the core's thread. Reports the outcome of one that is back.
     fn finish_pending(&mut self) -> bool {
-        let Some(asked) = &self.pending else { return true };
-        let Ok(judged) = asked.answer.try_recv() else { return false };
+        let Some(pending) = &self.pending else { return true };
+        let Ok(judged) = pending.answer.try_recv() else { return false };
         let Some(PendingReload { settings, values, read_at, .. }) = self.pending.take() else { return true };
         let event = match judged {
             Ok(changes) => {
-                let ConfigDiff { applied: taken, needs_restart: at_start } =
-                    values.changes(&self.started, &self.applied);
+                let ConfigDiff { applied, needs_restart } = values.changes(&self.started, &self.applied);
                 self.config.users.clone_from(&settings.users_file);
                 (self.config.settings, self.applied, self.read_at) = (Some(settings), values, read_at);
-                ServerEvent::Reloaded { changes, applied: taken, needs_restart: at_start }
+                ServerEvent::Reloaded { changes, applied, needs_restart }
             }
             // A change of the users that came with it is found at the next look, and is judged by itself.
             Err(why) => {

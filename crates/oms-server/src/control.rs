@@ -146,29 +146,28 @@ pub(crate) struct ControlClient {
 impl ControlServer {
     pub fn new(
         events: SyncSender<ServerEvent>,
-        desks: Receiver<NewTradingConfig>,
+        configs: Receiver<NewTradingConfig>,
         started: u64,
-        bell: Option<GatewayWaker>,
+        waker: Option<GatewayWaker>,
     ) -> (Self, ControlClient) {
-        let ((ask, asked), (answers, theirs)) = (channel(), channel());
+        let ((request_sender, requests), (replies, reply_receiver)) = (channel(), channel());
         let sessions = Arc::new(AtomicU64::new(0));
-        let asking = ControlClient { requests: ask, replies: theirs, sessions: sessions.clone() };
-        let (lists, list_at) = (VecDeque::new(), 0);
-        (
-            Self {
-                requests: asked,
-                configs: desks,
-                replies: answers,
-                events,
-                notices_sent: 0,
-                started,
-                sessions,
-                waker: bell,
-                pending_lists: lists,
-                next_page_at: list_at,
-            },
-            asking,
-        )
+        let client = ControlClient { requests: request_sender, replies: reply_receiver, sessions: sessions.clone() };
+        let (pending_lists, next_page_at) = (VecDeque::new(), 0);
+        let notices_sent = 0;
+        let server = Self {
+            requests,
+            configs,
+            replies,
+            events,
+            notices_sent,
+            started,
+            sessions,
+            waker,
+            pending_lists,
+            next_page_at,
+        };
+        (server, client)
     }
 }
 
@@ -226,14 +225,8 @@ impl ControlServer {
         let (mut frames, now) = (Vec::new(), oms.clock().ticks());
         if query.what == Query::STATUS {
             let (status, switches) = (self.status(oms), visible_switches(oms.core(), user));
-            write_frame_with_text(
-                &mut frames,
-                FrameKind::Answer.code(),
-                0,
-                now,
-                status.as_bytes(),
-                switches.as_bytes(),
-            );
+            let kind = FrameKind::Answer.code();
+            write_frame_with_text(&mut frames, kind, 0, now, status.as_bytes(), switches.as_bytes());
             return frames;
         }
         if query.what == Query::ANSWERED {
@@ -340,10 +333,10 @@ fn visible_switches(core: &Core, user: &OmsUser) -> String {
 fn run_command<C: Clock>(oms: &mut Sequencer<C>, kind: u8, record: &[u8]) -> Result<Vec<u8>, OmsError> {
     let (mut frames, now) = (Vec::new(), oms.clock().ticks());
     match oms.accept_command(now, kind, record)? {
-        Ok(taken) => {
-            write_rows(&mut frames, &taken.orders);
-            let done = CommandAck { record: taken.record };
-            write_frame(&mut frames, FrameKind::CommandAck.code(), taken.orders.len() as u64, now, done.as_bytes());
+        Ok(accepted) => {
+            write_rows(&mut frames, &accepted.orders);
+            let done = CommandAck { record: accepted.record };
+            write_frame(&mut frames, FrameKind::CommandAck.code(), accepted.orders.len() as u64, now, done.as_bytes());
         }
         Err(why) => {
             let (done, why) = (CommandAck { record: 0 }, why.to_string());

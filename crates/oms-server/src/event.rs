@@ -69,18 +69,16 @@ impl ServerEvent {
             Self::Disconnected { user, session, why } => format!("{user} has left session {session}: {why}"),
             Self::UsersNotReloaded(why) => format!("{why}; the previous users stay in force"),
             Self::NotReloaded(why) => format!("{why}; the previous configuration stays in force"),
-            Self::Reloaded { changes: 0, applied: taken, needs_restart: at_start }
-                if taken.is_empty() && at_start.is_empty() =>
-            {
+            Self::Reloaded { changes: 0, applied, needs_restart } if applied.is_empty() && needs_restart.is_empty() => {
                 "the files were read again and are unchanged".to_owned()
             }
-            Self::Reloaded { changes, applied: taken, needs_restart: at_start } => {
+            Self::Reloaded { changes, applied, needs_restart } => {
                 let mut text = format!("the files were read again: {changes} definitions have changed");
-                if !taken.is_empty() {
-                    text.push_str(&format!("; applied: {}", taken.join("; ")));
+                if !applied.is_empty() {
+                    text.push_str(&format!("; applied: {}", applied.join("; ")));
                 }
-                if !at_start.is_empty() {
-                    text.push_str(&format!("; needs a restart of the OMS: {}", at_start.join("; ")));
+                if !needs_restart.is_empty() {
+                    text.push_str(&format!("; needs a restart of the OMS: {}", needs_restart.join("; ")));
                 }
                 text
             }

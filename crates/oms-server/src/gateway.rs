@@ -87,9 +87,9 @@ impl<C: Clock> Gateway<C> {
         let GatewayParts { journal, place, history, next_report, opening, control, configs } = parts;
         let limits = config.denial_limits();
         let disk_space = DiskSpaceMonitor::new(place.dir().to_owned(), limits.disk_reserve_bytes());
-        let denials = DenialBudget::new(limits, disk_space.is_low());
+        let denials = DenialBudget::new(limits, disk_space.is_low.clone());
         let admissions = AdmissionQueue::open(clock.clone(), config, configs, disk_space)?;
-        let copies = DropCopyThread::open(clock.clone(), config, admissions.directory(), (place, journal))?;
+        let copies = DropCopyThread::open(clock.clone(), config, admissions.directory.clone(), (place, journal))?;
         let reports = ReportFeed::open(journal, history, next_report)?;
         let now = clock.ticks();
         let absent_deadline = now + clock.calibration().ticks_of_ns(u64::from(config.heartbeat_ms) * 1_000_000);
@@ -215,7 +215,7 @@ impl<C: Clock> SessionFrontEnd for Gateway<C> {
             is_quiet &= lanes.announce_sleep();
         }
         if is_quiet {
-            let may_wait = self.ready.is_empty() && self.admissions.is_empty();
+            let may_wait = self.ready.is_empty() && self.admissions.waiting.is_empty();
             let timeout_ns = if may_wait { timeout_ns } else { timeout_ns.min(MAX_WAIT_NS) };
             self.sockets.poll(Duration::from_nanos(timeout_ns), &mut self.clients, &mut self.ready);
         }

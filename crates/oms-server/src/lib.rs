@@ -36,7 +36,6 @@ mod acceptor;
 mod admission_queue;
 mod admit;
 mod authenticator;
-mod budget;
 mod catch_up;
 mod changes;
 mod check_schedule;
@@ -132,22 +131,15 @@ fn open<C: Clock>(
     opening: FrontEndState,
 ) -> Result<OpenFrontEnd<C, Gateway<C>>, ServerOpenError> {
     let poll = Poll::new().map_err(ServerOpenError::Sockets)?;
-    let bell = opening.has_thread.then(|| Waker::new(poll.registry(), WAKER_TOKEN).map(GatewayWaker::new));
-    let bell = bell.transpose().map_err(ServerOpenError::Sockets)?;
-    let (desks, changed) = channel();
-    let (port, asking) = ControlServer::new(server.events.clone(), changed, oms.clock().ticks(), bell.clone());
-    let marks = oms.history_index().unwrap_or_default();
-    marks.set_kept_days(server.keep_days);
-    let opened = GatewayParts {
-        journal: oms.journal_id(),
-        place: oms.journal_place(),
-        history: marks,
-        next_report: oms.next_reports(),
-        control: asking,
-        configs: desks,
-        opening,
-    };
-    let sessions = Gateway::open(oms.clock().clone(), poll, bell.clone(), server, opened)?;
-    let waker = bell.map(|waker| Box::new(move || waker.wake()) as FrontEndWaker);
+    let waker = opening.has_thread.then(|| Waker::new(poll.registry(), WAKER_TOKEN).map(GatewayWaker::new));
+    let waker = waker.transpose().map_err(ServerOpenError::Sockets)?;
+    let (configs, new_configs) = channel();
+    let (port, control) = ControlServer::new(server.events.clone(), new_configs, oms.clock().ticks(), waker.clone());
+    let history = oms.history_index().unwrap_or_default();
+    history.set_kept_days(server.keep_days);
+    let (journal, place, next_report) = (oms.journal_id(), oms.journal_place(), oms.next_reports());
+    let parts = GatewayParts { journal, place, history, next_report, control, configs, opening };
+    let sessions = Gateway::open(oms.clock().clone(), poll, waker.clone(), server, parts)?;
+    let waker = waker.map(|waker| Box::new(move || waker.wake()) as FrontEndWaker);
     Ok(OpenFrontEnd { sessions, control: Some(Box::new(port)), waker })
 }

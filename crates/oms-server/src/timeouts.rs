@@ -1,4 +1,4 @@
-//! Heartbeats and timeouts: each connection is checked when something of it may be due.
+//! Heartbeats, timeouts and the budget of denied requests: each connection is checked when something of it may be due.
 
 use tickpath_clock::Clock;
 use tickpath_oms_protocol::FrameKind;
@@ -62,6 +62,25 @@ impl<C: Clock> Gateway<C> {
         }
         for session in self.sessions.canceling().filter(|&session| !self.clients.has_session(session)) {
             sink(LaneKind::Requests(session), now, InputEvent::Login(false))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the connections of sessions over their budget of denied requests, and restores the full rate of the
+    /// sessions that a new day has freed.
+    pub(super) fn enforce_budgets(&mut self, sink: &mut impl InputSink) -> Result<(), OmsError> {
+        let now = self.clock.ticks();
+        for session in std::mem::take(&mut self.denials.exhausted) {
+            if let Some(slot) = self.clients.slot_of(session) {
+                self.disconnect(slot, DisconnectReason::ByServer(self.denials.sentence(session)), sink)?;
+            }
+            self.sessions.throttle(session, &self.clock, now);
+        }
+        for session in std::mem::take(&mut self.denials.restored) {
+            let bucket = self.sessions.restore_bucket(session, &self.clock, now);
+            if let Some((_, connection)) = self.clients.of_session(session) {
+                connection.limit.bucket = bucket;
+            }
         }
         Ok(())
     }
