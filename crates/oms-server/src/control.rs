@@ -153,8 +153,7 @@ impl ControlServer {
         let ((request_sender, requests), (replies, reply_receiver)) = (channel(), channel());
         let sessions = Arc::new(AtomicU64::new(0));
         let client = ControlClient { requests: request_sender, replies: reply_receiver, sessions: sessions.clone() };
-        let (pending_lists, next_page_at) = (VecDeque::new(), 0);
-        let notices_sent = 0;
+        let (notices_sent, pending_lists, next_page_at) = (0, VecDeque::new(), 0);
         let server = Self {
             requests,
             configs,

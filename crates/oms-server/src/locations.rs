@@ -9,25 +9,22 @@ use super::changes::rows;
 use crate::settings::Settings;
 
 /// Adds to each conflict the file and the line that gives the number another meaning.
-pub(crate) fn with_locations(borne: IdentityConflicts, settings: &Settings) -> IdentityConflicts {
-    let at = |IdentityConflict { of, sentence }| IdentityConflict {
+pub(crate) fn with_locations(conflicts: IdentityConflicts, settings: &Settings) -> IdentityConflicts {
+    let located = |IdentityConflict { of, sentence }| IdentityConflict {
         of,
         sentence: format!("{}: {sentence}", location_of(settings, of)),
     };
-    IdentityConflicts { list: borne.list.into_iter().map(at).collect() }
+    IdentityConflicts { list: conflicts.list.into_iter().map(located).collect() }
 }
 
 /// Returns the file and the line of a number; the file alone if the number is no longer there.
 pub(crate) fn location_of(settings: &Settings, of: EntityNumber) -> String {
+    let Settings { file, instruments_file, accounts_file, users_file, .. } = settings;
     let (file, line) = match of {
-        EntityNumber::Symbol(symbol) => {
-            (&settings.instruments_file, line_in_table(&settings.instruments_file, "number", symbol.0))
-        }
-        EntityNumber::Account(account) => {
-            (&settings.accounts_file, line_in_table(&settings.accounts_file, "account", account.0))
-        }
-        EntityNumber::Venue(venue) => (&settings.file, line_of_venue(&settings.file, venue.0)),
-        EntityNumber::Session(session) => (&settings.users_file, line_of_session(&settings.users_file, session)),
+        EntityNumber::Symbol(symbol) => (instruments_file, line_in_table(instruments_file, "number", symbol.0)),
+        EntityNumber::Account(account) => (accounts_file, line_in_table(accounts_file, "account", account.0)),
+        EntityNumber::Venue(venue) => (file, line_of_venue(file, venue.0)),
+        EntityNumber::Session(session) => (users_file, line_of_session(users_file, session)),
     };
     match line {
         Some(line) => format!("{}:{line}", file.display()),
@@ -39,8 +36,8 @@ fn line_in_table(file: &Path, column: &str, number: u32) -> Option<usize> {
     let text = read_text(file).ok()?;
     let mut rows = rows(&text);
     let (_, head) = rows.next()?;
-    let place = head.iter().position(|name| *name == column)?;
-    let is_it = |cells: &[&str]| cells.get(place).and_then(|cell| cell.parse::<u32>().ok()) == Some(number);
+    let index = head.iter().position(|name| *name == column)?;
+    let is_it = |cells: &[&str]| cells.get(index).and_then(|cell| cell.parse::<u32>().ok()) == Some(number);
     rows.find(|(_, cells)| is_it(cells)).map(|(line, _)| line)
 }
 

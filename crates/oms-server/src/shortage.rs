@@ -53,9 +53,9 @@ pub(crate) fn open_files_limit() -> Option<u64> {
 /// so a duplicate of `listener` shows how many are left.
 pub(crate) fn check_descriptor(listener: &impl AsFd) -> io::Result<()> {
     let lowest = fcntl_dupfd_cloexec(listener, 0)?;
-    let taken = u64::from(lowest.as_raw_fd().unsigned_abs());
+    let used = u64::from(lowest.as_raw_fd().unsigned_abs());
     match open_files_limit() {
-        Some(limit) if limit.saturating_sub(SPARE) <= taken => Err(Errno::MFILE.into()),
+        Some(limit) if limit.saturating_sub(SPARE) <= used => Err(Errno::MFILE.into()),
         _ => Ok(()),
     }
 }

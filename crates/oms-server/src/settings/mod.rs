@@ -180,18 +180,18 @@ impl Settings {
     /// Reads the file and all files that it names.
     pub fn read(file: &Path) -> Result<Self, ConfigErrors> {
         let mut faults = ConfigErrors { list: Vec::new() };
-        let mut taken = None;
-        let own = tickpath_settings::read(file, |top| taken = Some(Self::from_section_checked(top)));
+        let mut read = None;
+        let own = tickpath_settings::read(file, |top| read = Some(Self::from_section_checked(top)));
         let is_sound = own.is_ok();
         faults.collect(own);
         // A file with mistakes is used too, for the files that it names: their mistakes are reported as well.
-        let Some(mut settings) = taken else { return Err(faults) };
+        let Some(mut settings) = read else { return Err(faults) };
         let venues = is_sound.then_some(&settings.venues[..]);
-        let told = faults.list.len();
+        let count = faults.list.len();
         settings.instruments = faults.read_if_named(&settings.instruments_file, |file| instruments::read(file, venues));
-        let has_instruments = faults.list.len() == told;
+        let has_instruments = faults.list.len() == count;
         settings.accounts = faults.read_if_named(&settings.accounts_file, accounts::read);
-        let has_both = faults.list.len() == told;
+        let has_both = faults.list.len() == count;
         let instruments = has_instruments.then_some(&settings.instruments[..]);
         let accounts = has_both.then_some(&settings.accounts[..]);
         let symbols = settings.symbols_file.as_deref().unwrap_or(Path::new(""));
@@ -309,11 +309,11 @@ impl Settings {
 
     /// Takes the file, and checks the certificate and its key, which only the OMS may read.
     fn from_section_checked(top: &mut Section<'_>) -> Self {
-        let taken = Self::from_section(top);
-        if let Some(Err(why)) = taken.listen.tls.as_ref().map(ServerTlsFiles::check) {
+        let settings = Self::from_section(top);
+        if let Some(Err(why)) = settings.listen.tls.as_ref().map(ServerTlsFiles::check) {
             top.add_mistake("tls", why);
         }
-        taken
+        settings
     }
 
     fn from_section(top: &mut Section<'_>) -> Self {
@@ -382,9 +382,9 @@ impl MonitoringSettings {
     fn from_section(top: &mut Section<'_>) -> Self {
         let forms = [("text", LogForm::Text), ("logfmt", LogForm::Logfmt), ("json", LogForm::Json)];
         let (metrics, web) = (address(top, "metrics"), address(top, "web"));
-        let is_said = top.flag("insecure").unwrap_or(false) || top.has("tls");
+        let is_allowed = top.flag("insecure").unwrap_or(false) || top.has("tls");
         for (key, address) in [("metrics", metrics), ("web", web)] {
-            if address.is_some_and(|address| !address.ip().is_loopback()) && !is_said {
+            if address.is_some_and(|address| !address.ip().is_loopback()) && !is_allowed {
                 let why = "other hosts can reach it, and passwords would be sent unencrypted; give the file a [tls] \
                            with certificate and key, or set insecure = true beside it";
                 top.add_mistake(key, why);
@@ -417,11 +417,10 @@ impl ListenSettings {
     fn read_addresses(listen: &mut Section<'_>, tls: Option<ServerTlsFiles>) -> Self {
         let unix = listen.path("unix");
         if let Some(path) = unix.as_ref().filter(|path| path.as_os_str().len() >= MAX_SOCKET_PATH) {
-            let bytes = path.as_os_str().len();
-            let most = MAX_SOCKET_PATH - 1;
+            let (bytes, max) = (path.as_os_str().len(), MAX_SOCKET_PATH - 1);
             listen.add_mistake(
                 "unix",
-                format!("a socket's path has at most {most} bytes, this has {bytes}; use a shorter one"),
+                format!("a socket's path has at most {max} bytes, this has {bytes}; use a shorter one"),
             );
         }
         if !listen.has("unix") && !listen.has("tcp") {

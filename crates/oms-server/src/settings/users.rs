@@ -117,8 +117,8 @@ impl OmsUser {
             _ if is_idle => Vec::new(),
             true => vec![ALL_ACCOUNTS],
             false => {
-                let is_meant = |account: &AccountId| self.accounts.iter().any(|pattern| pattern.matches(*account));
-                accounts.iter().map(|limits| limits.account).filter(is_meant).collect()
+                let is_granted = |account: &AccountId| self.accounts.iter().any(|pattern| pattern.matches(*account));
+                accounts.iter().map(|limits| limits.account).filter(is_granted).collect()
             }
         };
         SessionConfig {
@@ -178,7 +178,7 @@ fn read_user(
     user.require("accounts");
     let accounts: Vec<AccountPattern> = user.list("accounts").unwrap_or_default();
     let role = user.require_one_of("role", ROLES).unwrap_or_default();
-    let mut taken = OmsUser {
+    let mut read = OmsUser {
         role,
         accounts,
         drop_copy: None,
@@ -194,15 +194,15 @@ fn read_user(
         rate_per_second: user.number("rate_per_second", 0..=u32::MAX),
         name,
     };
-    taken.drop_copy = read_drop_copy(user, &taken);
-    taken
+    read.drop_copy = read_drop_copy(user, &read);
+    read
 }
 
 /// Takes the filter of a user's drop copy, if the user has one.
-fn read_drop_copy(user: &mut Section<'_>, taken: &OmsUser) -> Option<CopyFilter> {
+fn read_drop_copy(user: &mut Section<'_>, read: &OmsUser) -> Option<CopyFilter> {
     let is_one = user.flag("drop_copy").unwrap_or(false);
-    let filter = CopyFilter::from_section(user, taken.accounts.clone(), "copy_users");
-    if is_one && taken.role != UserRole::Read {
+    let filter = CopyFilter::from_section(user, read.accounts.clone(), "copy_users");
+    if is_one && read.role != UserRole::Read {
         user.add_mistake("drop_copy", "a drop copy sends no requests; set role = \"read\", and trade as another user");
     }
     for key in ["copy_users", "fills_only"] {
