@@ -14,7 +14,7 @@ use crate::socket::OmsSocket;
 
 const MAX_PENDING_BYTES: usize = 256 << 10;
 /// Reads of the lanes between two checks of their socket.
-const LOOK_EVERY: u32 = 64;
+const READS_PER_CHECK: u32 = 64;
 /// Max time to send the remaining output at a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -42,24 +42,22 @@ pub(crate) struct OmsConnection {
 impl OmsConnection {
     pub fn new(clock: HostClock, CompletedLogon { socket, inbox, welcome, shares_clock }: CompletedLogon) -> Self {
         let now = clock.ticks();
-        let (made, heard, beaten) = (now, now, now);
         let whole_ns = u64::from(welcome.heartbeat_ms) * 1_000_000;
         let heartbeat = (whole_ns > 0).then(|| clock.calibration().ticks_of_ns(whole_ns));
-        let (out, sent, reads, broken) = (Vec::new(), 0, 0, None);
         Self {
             clock,
             socket,
             inbox,
             welcome,
             shares_clock,
-            out,
-            sent,
-            connected_at: made,
-            last_received: heard,
-            last_heartbeat: beaten,
+            out: Vec::new(),
+            sent: 0,
+            connected_at: now,
+            last_received: now,
+            last_heartbeat: now,
             heartbeat,
-            reads,
-            write_error: broken,
+            reads: 0,
+            write_error: None,
         }
     }
 
@@ -147,7 +145,7 @@ impl OmsConnection {
     /// Checks now and then that the socket of the lanes is alive, because lanes are read without a system call.
     fn check_socket(&mut self) {
         self.reads = self.reads.wrapping_add(1);
-        if self.reads.is_multiple_of(LOOK_EVERY)
+        if self.reads.is_multiple_of(READS_PER_CHECK)
             && let Some(lanes) = self.socket.lanes()
         {
             lanes.mark_socket_readable();
@@ -161,7 +159,7 @@ impl OmsConnection {
         }
         let must_write = self.sent < self.out.len() || self.socket.wants_write();
         let is_laned = self.socket.lanes().is_some();
-        // The OMS rings when there is room in a full lane.
+        // The OMS wakes the client when there is room in a full lane.
         let waiting = if must_write && !is_laned { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let ns = timeout_ns.min(self.due_ns());
         let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
@@ -170,7 +168,7 @@ impl OmsConnection {
         self.wake();
     }
 
-    /// Returns false if there may be something to read already; otherwise a writer of its lanes rings from here on.
+    /// Returns false if there may be something to read already; otherwise a writer of its lanes wakes the client from now on.
     fn arm_wakeup(&mut self) -> bool {
         if self.write_error.is_some() || self.socket.has_more() {
             return false;
@@ -203,14 +201,8 @@ impl OmsConnection {
 
     /// Sends a logout, and gives pending output a moment to be sent.
     pub fn close(mut self) {
-        write_frame_with_text(
-            &mut self.out,
-            FrameKind::Logout.code(),
-            0,
-            self.clock.ticks(),
-            &[],
-            b"the client has closed",
-        );
+        let (kind, now) = (FrameKind::Logout.code(), self.clock.ticks());
+        write_frame_with_text(&mut self.out, kind, 0, now, &[], b"the client has closed");
         let rest = &self.out[self.sent..];
         let ready = self.socket.set_nonblocking(false).and(self.socket.set_timeout(CLOSE_TIMEOUT));
         // An OMS that does not receive it detects the end of the connection.

@@ -119,9 +119,9 @@ impl ClientError {
 
     /// Returns a peer's text in a printable form.
     pub(crate) fn sentence(text: &[u8]) -> String {
-        const MOST_CHARS: usize = 300;
+        const MAX_CHARS: usize = 300;
         let printable = |c: char| if c.is_control() { ' ' } else { c };
-        String::from_utf8_lossy(text).chars().map(printable).take(MOST_CHARS).collect()
+        String::from_utf8_lossy(text).chars().map(printable).take(MAX_CHARS).collect()
     }
 }
 

@@ -36,37 +36,37 @@ pub(crate) struct ReconnectThread {
 
 impl ReconnectThread {
     /// Starts the thread; its first attempt follows a pause.
-    pub fn start(entry: &Arc<Connector>, asked: LogonRequest, pause_ns: u64) -> Self {
+    pub fn start(connector: &Arc<Connector>, request: LogonRequest, pause_ns: u64) -> Self {
         let (sender, outcome) = sync_channel(MAX_UNREPORTED);
         let wanted = Arc::new(());
-        let (entry, still) = (entry.clone(), Arc::downgrade(&wanted));
+        let (connector, still_wanted) = (connector.clone(), Arc::downgrade(&wanted));
         let thread = std::thread::Builder::new().name("oms-reconnect".to_owned());
-        let started = thread.spawn(move || try_until_done(&entry, asked, pause_ns, &still, &sender));
+        let started = thread.spawn(move || try_until_done(&connector, request, pause_ns, &still_wanted, &sender));
         let ready = started.err().map(|e| ReconnectOutcome::Ended(ClientError::lost(e)));
         Self { outcome, ready, _wanted: wanted }
     }
 
     pub fn poll_outcome(&mut self) -> Option<ReconnectOutcome> {
-        self.ready.take().or_else(|| match self.outcome.try_recv() {
-            Ok(outcome) => Some(outcome),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(thread_died()),
-        })
+        self.ready.take().or_else(|| self.receive())
     }
 
     /// Returns the new connection that was not taken yet, because it must be kept alive, too. A later result replaces a
     /// failure that was not reported.
     pub fn connection_mut(&mut self) -> Option<&mut OmsConnection> {
         while !matches!(self.ready, Some(ReconnectOutcome::Connected(_) | ReconnectOutcome::Ended(_))) {
-            match self.outcome.try_recv() {
-                Ok(outcome) => self.ready = Some(outcome),
-                Err(TryRecvError::Empty) => return None,
-                Err(TryRecvError::Disconnected) => self.ready = Some(thread_died()),
-            }
+            self.ready = Some(self.receive()?);
         }
         match &mut self.ready {
-            Some(ReconnectOutcome::Connected(line)) => Some(&mut **line),
+            Some(ReconnectOutcome::Connected(connection)) => Some(&mut **connection),
             _ => None,
+        }
+    }
+
+    fn receive(&self) -> Option<ReconnectOutcome> {
+        match self.outcome.try_recv() {
+            Ok(outcome) => Some(outcome),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(thread_died()),
         }
     }
 
@@ -88,15 +88,15 @@ pub(crate) fn next_pause(pause_ns: u64) -> u64 {
 }
 
 fn try_until_done(
-    entry: &Connector,
-    asked: LogonRequest,
+    connector: &Connector,
+    request: LogonRequest,
     pause_ns: u64,
     wanted: &Weak<()>,
     outcome: &SyncSender<ReconnectOutcome>,
 ) {
     // At its parent's priority, this thread could be starved by a spinning thread that waits for it.
     let _ = set_priority(Priority::Normal);
-    let (mut pause_ns, mut told) = (pause_ns, String::new());
+    let (mut pause_ns, mut reported) = (pause_ns, String::new());
     while wanted.strong_count() > 0 {
         sleep_ns(pause_ns);
         pause_ns = next_pause(pause_ns);
@@ -104,14 +104,15 @@ fn try_until_done(
         if wanted.strong_count() == 0 {
             return;
         }
-        match entry.log_on(asked) {
-            Ok(arrived) => {
-                drop(outcome.send(ReconnectOutcome::Connected(Box::new(OmsConnection::new(entry.clock, arrived)))))
+        match connector.log_on(request) {
+            Ok(logon) => {
+                let connection = Box::new(OmsConnection::new(connector.clock, logon));
+                drop(outcome.send(ReconnectOutcome::Connected(connection)));
             }
             Err(why) if why.is_final() => drop(outcome.send(ReconnectOutcome::Ended(why))),
             Err(why) => {
-                if why.to_string() != told {
-                    told = why.to_string();
+                if why.to_string() != reported {
+                    reported = why.to_string();
                     let _ = outcome.try_send(ReconnectOutcome::Failed(why));
                 }
                 continue;

@@ -24,8 +24,8 @@ pub(crate) struct SequenceNumbers {
     session: u16,
     was_connected: bool,
     /// Next report. Once connected it is always a number.
-    since: Since,
-    next_request: u64,
+    pub since: Since,
+    pub next_request: u64,
     /// Requests that the OMS may not have taken; the newest has the number before `next_request`.
     unconfirmed: VecDeque<Request>,
     /// Range of the latest consecutive requests that the OMS refused before its journal: the next connection begins
@@ -41,11 +41,6 @@ impl SequenceNumbers {
         Self { session, was_connected: false, since: config.since, next_request: 0, unconfirmed, refused, counts }
     }
 
-    /// Returns the report from which another client would resume.
-    pub fn since(&self) -> Since {
-        self.since
-    }
-
     pub fn logon_request(&self) -> LogonRequest {
         let (journal, next_report, last_sum) = match self.since {
             Since::Start => (0, 0, 0),
@@ -53,10 +48,6 @@ impl SequenceNumbers {
             Since::Report { journal, number, last_sum } => (journal, number, last_sum),
         };
         LogonRequest { is_reconnect: self.was_connected, session: self.session, journal, next_report, last_sum }
-    }
-
-    pub fn next_request(&self) -> u64 {
-        self.next_request
     }
 
     /// Keeps a written request, under its number.
