@@ -26,7 +26,7 @@ const QUIET_NS: i64 = 2_000_000_000;
 
 /// Serves a port until the runtime ends.
 pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<PageState>) {
-    let mut room = ConnectionTable::default();
+    let mut connections = ConnectionTable::default();
     // The time of the system's last refusal in ticks, while it refuses connections.
     let mut refused: Option<u64> = None;
     loop {
@@ -45,10 +45,10 @@ pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<Pa
                 sleep(PAUSE).await;
                 continue;
             }
-            Some(Ok((stream, peer))) => room.serve(stream, HostOrigin::of(peer.ip()), &port, &shown),
+            Some(Ok((stream, peer))) => connections.serve(stream, HostOrigin::of(peer.ip()), &port, &shown),
             None => {}
         }
-        if refused.is_some_and(|at| shown.clock.ns_between(at, now) >= QUIET_NS) {
+        if refused.is_some_and(|since| shown.clock.ns_between(since, now) >= QUIET_NS) {
             (shown.notify)(&format!("{} takes connections again", port.title()));
             refused = None;
         }
@@ -97,7 +97,7 @@ struct SlotGuard {
 
 impl Drop for SlotGuard {
     fn drop(&mut self) {
-        lock(&self.slots).retain(|place| place.number != self.number);
+        lock(&self.slots).retain(|slot| slot.number != self.number);
     }
 }
 
@@ -121,21 +121,21 @@ impl ConnectionTable {
             let _leave = leave;
             http::serve_requests(stream, origin, &port, &shown).await;
         });
-        let mut places = lock(&self.slots);
-        if places.len() >= MAX_CONNECTIONS
-            && let Some(place) = eviction_victim(&places)
+        let mut slots = lock(&self.slots);
+        if slots.len() >= MAX_CONNECTIONS
+            && let Some(index) = eviction_victim(&slots)
         {
             // Dropping the aborted task finds its own entry removed already.
-            places.remove(place).task.abort();
+            slots.remove(index).task.abort();
         }
-        places.push(ConnectionSlot { number, origin, task: task.abort_handle() });
+        slots.push(ConnectionSlot { number, origin, task: task.abort_handle() });
     }
 }
 
 /// Returns the index of the oldest connection of the busiest origin.
-fn eviction_victim(places: &[ConnectionSlot]) -> Option<usize> {
+fn eviction_victim(slots: &[ConnectionSlot]) -> Option<usize> {
     let mut counts = BTreeMap::new();
-    places.iter().for_each(|place| *counts.entry(place.origin).or_insert(0_usize) += 1);
-    let most = counts.values().copied().max()?;
-    places.iter().position(|place| counts.get(&place.origin) == Some(&most))
+    slots.iter().for_each(|slot| *counts.entry(slot.origin).or_insert(0_usize) += 1);
+    let max = counts.values().copied().max()?;
+    slots.iter().position(|slot| counts.get(&slot.origin) == Some(&max))
 }

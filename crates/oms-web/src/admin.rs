@@ -124,19 +124,21 @@ fn run(mut client: Client, commands: &Receiver<PageCommand>, denied: &Mutex<Stri
 
 /// Sends a command to the OMS. Returns the reason if the target is unknown; the error is that of a lost connection.
 fn send(client: &mut Client, command: PageCommand) -> Result<Option<String>, String> {
+    let target = match &command {
+        PageCommand::Kill(_, target) | PageCommand::CancelScope(_, target) => number(client, target)?,
+        PageCommand::Cancel(_) => Ok(0),
+    };
+    let target = match target {
+        Ok(target) => target,
+        Err(why) => return Ok(Some(why)),
+    };
     let is_sent = match command {
-        PageCommand::Kill(kill, target) => match number(client, &target)? {
-            Ok(target) => {
-                client.admin_command(RecordKind::Kill.code(), KillSwitch { target, ..kill }.as_bytes()).is_ok()
-            }
-            Err(why) => return Ok(Some(why)),
-        },
-        PageCommand::CancelScope(cancel, target) => match number(client, &target)? {
-            Ok(target) => client
-                .admin_command(RecordKind::CancelScope.code(), CancelScope { target, ..cancel }.as_bytes())
-                .is_ok(),
-            Err(why) => return Ok(Some(why)),
-        },
+        PageCommand::Kill(kill, _) => {
+            client.admin_command(RecordKind::Kill.code(), KillSwitch { target, ..kill }.as_bytes()).is_ok()
+        }
+        PageCommand::CancelScope(cancel, _) => {
+            client.admin_command(RecordKind::CancelScope.code(), CancelScope { target, ..cancel }.as_bytes()).is_ok()
+        }
         PageCommand::Cancel(order_id) => {
             // Unique in the session, whichever client had the session before on this day.
             let id = HostClock::get().map_or(1, |clock| clock.calibration().utc_ns_of(clock.ticks()));

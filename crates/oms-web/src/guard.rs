@@ -69,12 +69,12 @@ pub(crate) fn login(
     shown: &PageState,
 ) -> Result<(LoginProof, RequestLogin), HttpRefusal> {
     let token = headers.get(TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default().to_owned();
-    let brought = cookie(headers, cookie_name).map(|cookie| LoginProof { cookie, token });
-    let known = brought.and_then(|brought| {
-        let known = shown.logins.find(&brought.cookie, &brought.token)?;
-        Some((brought, known))
+    let proof = cookie(headers, cookie_name).map(|cookie| LoginProof { cookie, token });
+    let login = proof.and_then(|proof| {
+        let login = shown.logins.find(&proof.cookie, &proof.token)?;
+        Some((proof, login))
     });
-    known.ok_or_else(|| (StatusCode::UNAUTHORIZED, "log in first".to_owned()))
+    login.ok_or_else(|| (StatusCode::UNAUTHORIZED, "log in first".to_owned()))
 }
 
 fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
@@ -101,8 +101,8 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     for four in digits.as_bytes().chunks(4) {
         let mut sum = 0_u32;
-        for place in 0..4 {
-            let digit = match four.get(place).copied() {
+        for index in 0..4 {
+            let digit = match four.get(index).copied() {
                 Some(letter @ b'A'..=b'Z') => letter - b'A',
                 Some(letter @ b'a'..=b'z') => letter - b'a' + 26,
                 Some(digit @ b'0'..=b'9') => digit - b'0' + 52,

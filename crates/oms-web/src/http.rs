@@ -120,8 +120,8 @@ async fn respond(request: Request<Incoming>, origin: HostOrigin, port: &Port, sh
     set(X_CONTENT_TYPE_OPTIONS, "nosniff");
     match (answer.status(), path.as_str()) {
         (StatusCode::UNAUTHORIZED, "/metrics") => {
-            let asked = HeaderValue::from_static("Basic realm=\"tickpath\", charset=\"UTF-8\"");
-            answer.headers_mut().insert(WWW_AUTHENTICATE, asked);
+            let basic = HeaderValue::from_static("Basic realm=\"tickpath\", charset=\"UTF-8\"");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, basic);
         }
         (StatusCode::METHOD_NOT_ALLOWED, path) => {
             let allowed = if is_post_path(path) { "POST" } else { "GET, HEAD" };
@@ -149,17 +149,17 @@ async fn route(
         ("/page.css", true) if is_get => Ok(plain("text/css; charset=utf-8", STYLE)),
         ("/page.js", true) if is_get => Ok(plain("text/javascript; charset=utf-8", SCRIPT)),
         ("/frame", true) if is_get => {
-            let (_, known) = guard::login(request.headers(), &port.cookie_name(), shown)?;
-            Ok(frame(known, shown).await)
+            let (_, login) = guard::login(request.headers(), &port.cookie_name(), shown)?;
+            Ok(frame(login, shown).await)
         }
         (path, true) if is_post_path(path) && *request.method() == Method::POST => {
             guard::check_same_origin(request.headers(), host, port.scheme())?;
             handle_post(request, origin, port, shown).await
         }
-        ("/health" | "/metrics", _) | ("/" | "/page.css" | "/page.js" | "/frame", true) => {
+        ("/health" | "/metrics", _)
+        | ("/" | "/page.css" | "/page.js" | "/frame" | "/login" | "/logout" | "/kill" | "/cancel", true) => {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method")
         }
-        (path, true) if is_post_path(path) => refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method"),
         (_, true) => refuse(StatusCode::NOT_FOUND, "not found; the page is at /"),
         (_, false) => refuse(StatusCode::NOT_FOUND, "not found; this port has /metrics and /health"),
     }
@@ -179,17 +179,17 @@ async fn handle_post(
     if path == "/login" {
         return login(body(request).await?, origin, port, shown).await;
     }
-    let (brought, _) = guard::login(request.headers(), &port.cookie_name(), shown)?;
+    let (proof, _) = guard::login(request.headers(), &port.cookie_name(), shown)?;
     let command = match path.as_str() {
         "/logout" => {
-            shown.logins.logout(&brought.cookie, &brought.token);
+            shown.logins.logout(&proof.cookie, &proof.token);
             return Ok(with_cookie("{}".to_owned(), &(port.cookie("") + "; Max-Age=0")));
         }
         "/kill" => kill(&body(request).await?),
         _ => cancel(&body(request).await?),
     };
     let command = command.map_err(|why| (StatusCode::BAD_REQUEST, why))?;
-    let sent = shown.logins.command(&brought.cookie, &brought.token, command);
+    let sent = shown.logins.command(&proof.cookie, &proof.token, command);
     sent.map_err(|why| (StatusCode::CONFLICT, why))?;
     Ok(plain("application/json", "{}"))
 }
@@ -279,7 +279,7 @@ fn too_many(seconds: i64) -> HttpResponse {
 }
 
 /// Returns the last frame that a user may see, with the user's name.
-async fn frame(known: RequestLogin, shown: &PageState) -> HttpResponse {
+async fn frame(login: RequestLogin, shown: &PageState) -> HttpResponse {
     #[derive(Serialize)]
     struct FrameBody<'a> {
         #[serde(flatten)]
@@ -291,12 +291,11 @@ async fn frame(known: RequestLogin, shown: &PageState) -> HttpResponse {
     struct AdminState {
         denied: String,
     }
-    let RequestLogin { user, rights, denied } = known;
+    let RequestLogin { user, rights, denied } = login;
     let viewer = if denied.is_some() { "" } else { user.as_str() };
     let view = shown.frame(viewer, &rights).await;
     let admin = denied.map(|denied| AdminState { denied });
-    let text = serde_json::to_string(&FrameBody { view: &view, user: &user, admin });
-    plain("application/json", text.unwrap_or_default())
+    plain("application/json", serde_json::to_string(&FrameBody { view: &view, user: &user, admin }).unwrap_or_default())
 }
 
 #[derive(Deserialize)]
@@ -365,13 +364,11 @@ struct CancelBody {
 
 fn kill(body: &KillBody) -> Result<PageCommand, String> {
     let (scope, target) = scope(body)?;
-    Ok(match (body.on, body.cancel) {
-        (false, true) => PageCommand::CancelScope(CancelScope { scope, ..CancelScope::default() }, target),
-        (on, cancel) => PageCommand::Kill(
-            KillSwitch { scope, on: on.into(), cancel: cancel.into(), ..KillSwitch::default() },
-            target,
-        ),
-    })
+    if body.cancel && !body.on {
+        return Ok(PageCommand::CancelScope(CancelScope { scope, ..CancelScope::default() }, target));
+    }
+    let (on, cancel) = (body.on.into(), body.cancel.into());
+    Ok(PageCommand::Kill(KillSwitch { scope, on, cancel, ..KillSwitch::default() }, target))
 }
 
 fn cancel(body: &CancelBody) -> Result<PageCommand, String> {

@@ -106,11 +106,11 @@ impl Logins {
     /// Returns the login of a request that contains both secrets, if the user's secret and role are unchanged.
     pub fn find(&self, cookie: &str, token: &str) -> Option<RequestLogin> {
         let mut list = self.live_logins();
-        let place = list.iter().position(|login| login.is_of(cookie, token))?;
-        let login = &mut list[place];
+        let index = list.iter().position(|login| login.is_of(cookie, token))?;
+        let login = &mut list[index];
         let found = self.users.find(&login.user);
         let Some(found) = found.filter(|found| found.secret == login.secret && found.role == login.role) else {
-            list.remove(place);
+            list.remove(index);
             return None;
         };
         login.last_request = self.clock.ticks();
@@ -173,9 +173,9 @@ impl PageLogin {
 
 /// Ends the login of a user that was idle for longest; returns false if the user has none.
 fn end_oldest(list: &mut Vec<PageLogin>, user: &str) -> bool {
-    let theirs = list.iter().enumerate().filter(|(_, login)| login.user == user);
-    let oldest = theirs.min_by_key(|(_, login)| login.last_request).map(|(place, _)| place);
-    oldest.map(|place| list.remove(place)).is_some()
+    let logins = list.iter().enumerate().filter(|(_, login)| login.user == user);
+    let oldest = logins.min_by_key(|(_, login)| login.last_request).map(|(index, _)| index);
+    oldest.map(|index| list.remove(index)).is_some()
 }
 
 /// Checks a password against a secret by running both ends of a logon.

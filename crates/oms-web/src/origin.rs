@@ -122,8 +122,8 @@ mod tests {
             assert_eq!(origin(loopback), origin("127.0.0.1"));
         }
         let mut tries = PasswordAllowances::default();
-        for (place, address) in (0..2 * MAX_ORIGINS as u32).enumerate() {
-            let _ = tries.begin(HostOrigin::of(std::net::Ipv4Addr::from(address).into()), place as i64);
+        for (index, address) in (0..2 * MAX_ORIGINS as u32).enumerate() {
+            let _ = tries.begin(HostOrigin::of(std::net::Ipv4Addr::from(address).into()), index as i64);
         }
         assert_eq!(tries.0.len(), MAX_ORIGINS);
     }

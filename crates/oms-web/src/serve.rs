@@ -155,12 +155,12 @@ impl RunningEndpoints {
         cpu: Option<usize>,
         work: impl FnOnce() + Send + 'static,
     ) -> Result<(), ServeError> {
-        let settled = move || {
+        let scheduled = move || {
             // Any CPU is better than none: nothing here is urgent.
             let _ = apply_schedule(cpu, Priority::Normal);
             work();
         };
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(settled).map_err(ServeError::Thread)?;
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(scheduled).map_err(ServeError::Thread)?;
         self.threads.push(thread);
         Ok(())
     }
@@ -203,11 +203,11 @@ fn listen(endpoint: &Endpoint, is_page: bool) -> Result<ListeningPort, ServeErro
 
 fn make_frames(mut meters: MeterReader, journal: &LogPath, shown: &PageState, stop: &StopSignal) {
     let (mut recent, mut follower, mut why) = (RecentReadings::default(), None, String::new());
-    let (mut looks, mut tries, mut names) = (0_u32, 0_u32, shown.names.clone());
+    let (mut checks, mut tries, mut names) = (0_u32, 0_u32, shown.names.clone());
     let every = (FRAME_NS / POLL_NS) as u32;
     while !stop.is_set.load(Ordering::Acquire) {
-        let taken = match follower.as_mut().map(|follower: &mut JournalFollower| follower.step(INPUTS)) {
-            Some(Ok(taken)) => taken,
+        let applied = match follower.as_mut().map(|follower: &mut JournalFollower| follower.step(INPUTS)) {
+            Some(Ok(applied)) => applied,
             Some(Err(e)) => {
                 (follower, why, tries) = (None, e.to_string(), RETRY_CHECKS);
                 0
@@ -226,7 +226,7 @@ fn make_frames(mut meters: MeterReader, journal: &LogPath, shown: &PageState, st
                 0
             }
         };
-        if looks.is_multiple_of(every)
+        if checks.is_multiple_of(every)
             && let Ok(reading) = meters.read()
         {
             recent.add(reading);
@@ -244,8 +244,8 @@ fn make_frames(mut meters: MeterReader, journal: &LogPath, shown: &PageState, st
             shown.store_frame(&user, view);
         }
         // During a backlog frames are delayed, so that the backlog shrinks sooner.
-        if taken < INPUTS {
-            looks = looks.wrapping_add(1);
+        if applied < INPUTS {
+            checks = checks.wrapping_add(1);
             sleep_ns(POLL_NS);
         }
     }

@@ -180,25 +180,17 @@ impl RecentReadings {
         let new: Vec<HopHistogram> = last.hops.iter().zip(&first.hops).map(|(now, before)| now.since(before)).collect();
         // For a quiet OMS, and in a first frame: the values since the start.
         let is_quiet = new.iter().all(|hop| hop.count() == 0);
-        let (told, of) = if is_quiet { (&last.hops, "its start") } else { (&new, "the last 10 s") };
-        let is_new = told.iter().any(|hop| hop.count() > 0);
-        let rows = HOPS.iter().zip(told).filter(|(_, hop)| !is_new || hop.count() > 0);
+        let (hops, of) = if is_quiet { (&last.hops, "its start") } else { (&new, "the last 10 s") };
+        let is_new = hops.iter().any(|hop| hop.count() > 0);
+        let rows = HOPS.iter().zip(hops).filter(|(_, hop)| !is_new || hop.count() > 0);
         (rows.map(|(name, hop)| HopRow::of(name, hop)).collect(), of)
     }
 }
 
 impl HopRow {
     fn of(hop: &'static str, of: &HopHistogram) -> Self {
-        let at = |share| of.quantile(share);
-        Self {
-            hop,
-            count: of.count(),
-            p50_ns: at(0.5),
-            p90_ns: at(0.9),
-            p99_ns: at(0.99),
-            p999_ns: at(0.999),
-            max_ns: at(1.0),
-        }
+        let [p50_ns, p90_ns, p99_ns, p999_ns, max_ns] = [0.5, 0.9, 0.99, 0.999, 1.0].map(|share| of.quantile(share));
+        Self { hop, count: of.count(), p50_ns, p90_ns, p99_ns, p999_ns, max_ns }
     }
 }
 
@@ -274,26 +266,25 @@ impl OmsView {
         self.orders_left_out = open - newest.len();
         let newest = newest.into_sorted_vec();
         self.orders = newest.iter().filter_map(|id| core.order(id.0)).map(|order| names.order(core, &order)).collect();
-        let mut positions = positions(rights, names, core);
-        self.positions_left_out = positions.len().saturating_sub(MAX_POSITIONS);
-        positions.truncate(MAX_POSITIONS);
-        self.positions = positions;
-        let told = follower.sessions();
-        let known = names.users.keys().chain(told.keys()).chain(by_session.keys()).copied();
+        self.positions = positions(rights, names, core);
+        self.positions_left_out = self.positions.len().saturating_sub(MAX_POSITIONS);
+        self.positions.truncate(MAX_POSITIONS);
+        let activity = follower.sessions();
+        let known = names.users.keys().chain(activity.keys()).chain(by_session.keys()).copied();
         let known: BTreeSet<u16> = known.filter(|session| rights.has_session(*session)).collect();
         let row = |session: u16| {
-            let heard = told.get(&session).copied().unwrap_or_default();
+            let seen = activity.get(&session).copied().unwrap_or_default();
             SessionRow {
                 session,
                 user: names.users.get(&session).cloned().unwrap_or_default(),
-                state: match heard.is_up {
+                state: match seen.is_up {
                     Some(true) if self.pid.is_some() => "logged in",
                     Some(_) => "gone",
                     None => "not seen",
                 },
                 open_orders: by_session.get(&session).copied().unwrap_or(0),
-                requests: heard.requests,
-                denied: heard.denied,
+                requests: seen.requests,
+                denied: seen.denied,
             }
         };
         self.sessions = known.into_iter().map(row).collect();
@@ -362,6 +353,7 @@ impl DisplayNames {
 
     fn order(&self, core: &Core, order: &OrderView) -> PageOrderRow {
         let armed = core.armed_order(order.id);
+        let when = armed.map(|armed| trigger::text(&armed.trigger, |symbol| self.symbol(core, symbol.0)));
         PageOrderRow {
             id: order_id(order.id),
             client_order_id: order.client_order_id.0.to_string(),
@@ -375,8 +367,7 @@ impl DisplayNames {
             leaves: order.leaves.to_string(),
             price: order.price.to_string(),
             status: code_name(order.status).replace('_', " "),
-            when: armed
-                .map_or_else(String::new, |armed| trigger::text(&armed.trigger, |symbol| self.symbol(core, symbol.0))),
+            when: when.unwrap_or_default(),
         }
     }
 }
