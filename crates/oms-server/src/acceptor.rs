@@ -205,8 +205,7 @@ impl<C: Clock> Acceptor<C> {
         }
     }
 
-    /// Accepts up to [`MAX_ACCEPTS`] connections; true if more may wait. Where descriptors are short the others wait,
-    /// and no turn is spent on them before the pause is over.
+    /// Accepts up to [`MAX_ACCEPTS`] connections, unless descriptors are short; true if more may wait.
     fn accept(&mut self, token: Token) -> bool {
         if !self.shortage.may_accept(self.clock.ticks()) {
             return false;

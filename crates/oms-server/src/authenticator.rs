@@ -132,8 +132,7 @@ impl<C: Clock> Authenticator<C> {
         }
     }
 
-    /// Verifies a proof against the record that its challenge was made with, unless a wrong password delays it. Admits
-    /// the user only if that record is still current.
+    /// Verifies a proof, unless a wrong password delays it. Admits the user only if its record is unchanged since then.
     fn verify(&mut self, peer: &mut PendingLogon, begun: Box<ChallengedLogon>, proof: Vec<u8>) -> LogonOutcome {
         let (now, name) = (self.clock.ticks(), begun.server.user().to_owned());
         if !self.backoff.may_verify(peer.origin, &name, now) {

@@ -10,8 +10,7 @@ use super::report_feed::ReportFeed;
 
 /// Max frames of the history read per turn.
 const MAX_CATCH_UP_FRAMES: usize = 256;
-/// Rest between two turns, in durations of the turn before: catch-up gets at most a quarter of the thread, however many
-/// clients ask for their whole day.
+/// Rest between two turns, in durations of the turn before, so that catch-up gets at most a quarter of the thread.
 const REST_FACTOR: u64 = 3;
 
 /// Connections that catch up from the history, by slot, the longest waiting first.
@@ -47,8 +46,7 @@ impl CatchUpQueue {
     }
 }
 
-/// Sends a client the next reports of the history, as far as its buffer has room, or makes it live again. Returns
-/// whether the client had a turn.
+/// Sends a client more of the history, or makes it live again. Returns whether the client had a turn.
 pub(super) fn send_history(connection: &mut ClientConnection, reports: &ReportFeed) -> Result<bool, DisconnectReason> {
     let ClientConnection { reports: ReportPosition { next: next_report, source }, output, session, .. } = connection;
     let ReportSource::History(reader) = source else { return Ok(false) };

@@ -78,8 +78,7 @@ impl ConfigReloader {
         Ok(Self { config, directory, configs, read_at, started, applied, pending: None })
     }
 
-    /// Reads files that have changed, or all files on request. One trading configuration is judged at a time, because
-    /// the next one builds on the outcome of the last.
+    /// Reads changed files, or all on request, one configuration at a time: the next builds on the outcome of the last.
     pub fn check_files(&mut self) {
         if !self.finish_pending() {
             return;
@@ -179,8 +178,7 @@ impl UserDirectory {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Applies those changes of a refused file that shut a user out: a disabled or removed user, and a new password.
-    /// Neither waits for the mistake in another line.
+    /// Applies the changes of a refused file that lock a user out: a disabled or removed user, and a new password.
     pub fn apply_revocations(&self, refused: &Users) {
         let mut users = Users::clone(&self.current());
         let before = users.list.clone();

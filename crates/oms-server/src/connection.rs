@@ -45,8 +45,7 @@ pub(crate) struct ClientConnection {
     pub version: u16,
     /// The user only reads: its requests are refused before the journal.
     pub is_read_only: bool,
-    /// Requests refused before the journal on this connection. They are numbered behind the session's requests, and the
-    /// next connection begins at these numbers again.
+    /// Requests refused before the journal, numbered behind the session's; the next connection reuses these numbers.
     pub refused: u64,
     /// The logon is in the journal.
     pub is_journaled: bool,
@@ -301,8 +300,7 @@ impl ClientConnection {
 
 pub(crate) const REQUEST_BYTES: usize = size_of::<ConditionalOrder>();
 
-/// Fits the payload of a request to this version: cuts it, or fills it with zeros. Returns its length; none if the kind
-/// is no request's.
+/// Fits a request to this version by a cut or zeros. Returns its length; none for another kind of message.
 pub(crate) fn fit_request(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BYTES]) -> Option<usize> {
     let length = match MessageKind::from_code(kind)? {
         MessageKind::NewOrder => size_of::<NewOrder>(),

@@ -48,8 +48,7 @@ pub(crate) enum ControlRequest {
     },
 }
 
-/// A question, and the progress of its answer. A list is answered in pages; the gateway asks for each page when the
-/// client has room for it and a token.
+/// Progress of a question. The gateway asks for each page of a list when the client has room for it and a token.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueryProgress {
     query: Query,

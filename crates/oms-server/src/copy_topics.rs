@@ -55,8 +55,7 @@ struct CopyProgress {
     position: u64,
     /// The CRC-32C of the report before that place; zero if there is none.
     last_crc: u32,
-    /// The place behind the last published message: the reports from there to `position` are not part of this drop
-    /// copy.
+    /// The place behind the last published message: later reports before `position` are not in this drop copy.
     from: u64,
 }
 
@@ -240,8 +239,7 @@ impl CopyPublisher {
         Ok(None)
     }
 
-    /// Returns the noted progress. An unreadable note, as a loss of power may leave it, counts as none: more duplicates
-    /// follow.
+    /// Returns the noted progress. An unreadable note counts as none: more duplicates follow.
     fn read_progress(&self) -> Option<CopyProgress> {
         if self.saved.is_some() {
             return self.saved;

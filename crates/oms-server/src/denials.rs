@@ -52,8 +52,7 @@ impl DenialBudget {
         }
     }
 
-    /// Counts a logon of a session that only reads. Returns false if it must not be journaled, because the day's logons
-    /// exceed the session's budget of denied requests.
+    /// Counts a reader's logon. Returns false if it must not be journaled, because the day's logons exceed the budget.
     pub fn count_logon(&mut self, session: u16) -> bool {
         let count = self.counts.entry(session).or_default();
         count.logons += 1;

@@ -179,8 +179,7 @@ impl<C: Clock> DropCopyWorker<C> {
         self.list.push(DropCopyClient { connection, copy, filter });
     }
 
-    /// Opens the history for a client at the first report that it lacks, with its filter; or returns a refusal. Returns
-    /// none while a day is being archived.
+    /// Opens the history at the first report that a client lacks, or returns a refusal; none while a day is archived.
     fn open_for(
         &self,
         AdmittedClient { user, logon, .. }: &AdmittedClient,

@@ -116,8 +116,7 @@ impl<C: Clock> Gateway<C> {
         self.reports.forward_live(&mut self.clients, &mut self.ready, &mut self.denials)
     }
 
-    /// Takes the replies of the core: answers, dropped if their client is gone, and the sessions that may log in.
-    /// Returns their number.
+    /// Takes the answers of the core and the sessions that may log in. Returns their number.
     fn take_core_replies(&mut self) -> usize {
         let mut done = 0;
         while let Ok(reply) = self.control.replies.try_recv() {

@@ -102,8 +102,7 @@ pub fn run<C: Clock + Sync>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<SchedulingGap>, OmsError> {
-    // The memory holds password records and a private key: neither may be in a core dump, nor readable for other
-    // programs of this user.
+    // A core dump or another program of this user could read the password records and the private key.
     if let Err(e) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         let why = format!("the memory of this process cannot be kept from core dumps: {e}; set LimitCORE=0");
         let _ = server.events.try_send(ServerEvent::Warning(why));

@@ -42,8 +42,7 @@ pub(crate) enum LogonStage {
 pub(crate) struct ChallengedLogon {
     pub server: ServerLogon,
     pub logon: Logon,
-    /// Users as they were when the challenge was made: the proof is verified against a record of these, and admits the
-    /// user only if that record is still current.
+    /// Users when the challenge was made: one of these records verifies the proof, if it is still current.
     pub users: Arc<Users>,
 }
 
