@@ -244,8 +244,7 @@ impl OrdersSession {
         Ok(id)
     }
 
-    /// Polls until `max` events wait or no more are there. Each call polls, which keeps the session alive; the reason
-    /// for the session's end is returned after all events.
+    /// Polls once, then until `max` events wait or no more arrive; the session's end is an error after all events.
     fn poll_client(&mut self, max: usize) -> Result<(), CallFailure> {
         let Self { client, waiting, ended, .. } = self;
         while waiting.len() < MAX_WAITING_EVENTS {

@@ -164,8 +164,7 @@ impl LogonHandshake<'_> {
         self.socket.write_all(&out).map_err(|e| self.failed(e))
     }
 
-    /// Waits for the next frame, and returns what `read` makes of it. A peer that sends byte by byte gains no time by
-    /// that.
+    /// Waits for the next frame, within the time limit of the logon, and returns the result of `read` for it.
     fn receive<T>(&mut self, read: impl Fn(&Frame) -> Result<T, ClientError>) -> Result<T, ClientError> {
         loop {
             if let Some(frame) = self.inbox.next()? {

@@ -50,8 +50,7 @@ impl ReconnectThread {
         self.ready.take().or_else(|| self.receive())
     }
 
-    /// Returns the new connection that was not taken yet, because it must be kept alive, too. A later result replaces a
-    /// failure that was not reported.
+    /// Returns the new connection that was not taken yet, to be kept alive; it replaces a failure not yet reported.
     pub fn connection_mut(&mut self) -> Option<&mut OmsConnection> {
         while !matches!(self.ready, Some(ReconnectOutcome::Connected(_) | ReconnectOutcome::Ended(_))) {
             self.ready = Some(self.receive()?);

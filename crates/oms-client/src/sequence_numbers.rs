@@ -10,8 +10,7 @@ use crate::event::UNNUMBERED;
 use crate::logon::{LogonRequest, check_end};
 use crate::{ClientCounts, ClientError, ClientEvent, Config, CopiedReport, Since};
 
-/// Max requests that are kept until the OMS confirms them. Their sixty megabytes on the wire exceed the socket buffers
-/// of both sides together, so older requests were read.
+/// Max requests kept until the OMS confirms them: more bytes than the socket buffers of both sides together.
 const MAX_UNCONFIRMED: usize = 1 << 20;
 
 const REPORT: u8 = Message::ExecutionReport.code();
@@ -28,8 +27,7 @@ pub(crate) struct SequenceNumbers {
     pub next_request: u64,
     /// Requests that the OMS may not have taken; the newest has the number before `next_request`.
     unconfirmed: VecDeque<Request>,
-    /// Range of the latest consecutive requests that the OMS refused before its journal: the next connection begins
-    /// again at the first of these numbers.
+    /// Latest consecutive requests refused before the journal; the next connection begins again at the first of these.
     refused: (u64, u64),
     pub counts: ClientCounts,
 }
@@ -217,8 +215,7 @@ impl SequenceNumbers {
         on_event(ClientEvent::Gap { from, to });
     }
 
-    /// Confirms the answered request; requests are answered in order. A request without an answer waits for a
-    /// heartbeat, with those behind it.
+    /// Confirms the answered request, which must be the oldest; one without an answer waits for a heartbeat.
     fn confirm_answered(&mut self, answered: ClientOrderId) {
         // A report that answers no request has no id.
         if answered.0 != 0 && self.unconfirmed.front().is_some_and(|first| first.client_order_id() == answered) {

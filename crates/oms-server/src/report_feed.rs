@@ -96,8 +96,7 @@ impl ReportFeed {
         if asked == FROM_NOW {
             return next;
         }
-        // A client that knows no report begins with the current day; one that knows a report resumes behind that, in
-        // archived days too.
+        // A client without a report begins with the current day; any other resumes behind its last one.
         if logon.journal != self.journal {
             return first;
         }

@@ -49,8 +49,7 @@ pub(crate) fn open_files_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Checks whether one more connection leaves the spare descriptors alone. The kernel gives the lowest free descriptor,
-/// so a duplicate of `listener` shows how many are left.
+/// Checks that spare descriptors are left, by the number of a duplicate: the kernel gives the lowest free one.
 pub(crate) fn check_descriptor(listener: &impl AsFd) -> io::Result<()> {
     let lowest = fcntl_dupfd_cloexec(listener, 0)?;
     let used = u64::from(lowest.as_raw_fd().unsigned_abs());

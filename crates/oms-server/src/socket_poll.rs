@@ -35,8 +35,7 @@ impl SocketPoll {
         let _: io::Result<()> = self.poll.registry().deregister(stream.source());
     }
 
-    /// Polls the sockets in a turn: in every turn without lanes or with new logons, else in one of
-    /// [`SOCKET_POLL_TURNS`]. Returns the number of events.
+    /// Polls the sockets, with lanes only once in [`SOCKET_POLL_TURNS`] or for logons. Returns the number of events.
     pub fn poll_in_turn(&mut self, has_logons: bool, clients: &mut ClientTable, ready: &mut ReadyList) -> usize {
         self.turns = self.turns.wrapping_add(1);
         let is_due = !clients.has_lanes() || has_logons || self.turns.is_multiple_of(SOCKET_POLL_TURNS);

@@ -66,8 +66,7 @@ impl<C: Clock> Gateway<C> {
         Ok(())
     }
 
-    /// Ends the connections of sessions over their budget of denied requests, and restores the full rate of the
-    /// sessions that a new day has freed.
+    /// Disconnects sessions over their budget of denied requests, and restores the rate of those that a new day frees.
     pub(super) fn enforce_budgets(&mut self, sink: &mut impl InputSink) -> Result<(), OmsError> {
         let now = self.clock.ticks();
         for session in std::mem::take(&mut self.denials.exhausted) {

@@ -127,8 +127,7 @@ impl ServerTlsFiles {
         chain.ok_or_else(|| TlsError::NoCertificate(self.certificate.clone()))
     }
 
-    /// Checks the certificate at this time since the Unix epoch, as a client would that trusts the last one of the
-    /// chain; all other doubts are left to the client.
+    /// Checks the certificate for a time since the Unix epoch; other doubts than its validity are left to the client.
     fn check_time(&self, chain: &[CertificateDer<'static>], now: Duration) -> Result<(), TlsError> {
         let file = &self.certificate;
         let mut roots = RootCertStore::empty();

@@ -102,8 +102,7 @@ impl Drop for SlotGuard {
 }
 
 impl ConnectionTable {
-    /// Serves a connection; if the room is full, the busiest origin loses a connection, so that no host can lock others
-    /// out.
+    /// Serves a connection; a full port evicts one of the busiest origin, so that no host can lock others out.
     fn serve(&mut self, stream: TcpStream, origin: HostOrigin, port: &Arc<Port>, shown: &Arc<PageState>) {
         let stream = match &port.certificate {
             None => PageStream::Plain(stream),

@@ -194,8 +194,7 @@ async fn handle_post(
     Ok(plain("application/json", "{}"))
 }
 
-/// Reports whether the OMS runs, for a supervisor that restarts it: the only answer without a login, with no other
-/// content.
+/// Reports whether the OMS runs, for a supervisor that restarts it: the only answer without a login.
 fn health(shown: &PageState) -> Result<HttpResponse, HttpRefusal> {
     match shown.reading().is_some_and(|reading| reading.pid.is_some()) {
         true => Ok(plain("text/plain; charset=utf-8", "ok\n")),

@@ -80,8 +80,7 @@ impl Logins {
         found.filter(|_| is_right)
     }
 
-    /// Begins a login of a user whose password was right; for an admin it blocks until the OMS has answered. The error
-    /// is a sentence.
+    /// Begins a login after a right password; for an admin it blocks until the OMS has answered.
     pub fn begin(&self, user: &str, password: &str, found: PageUser) -> Result<NewLogin, String> {
         let is_admin = found.role == UserRole::Admin;
         let admin = if is_admin { Some(self.open_session(user, password)?) } else { None };

@@ -111,8 +111,7 @@ impl PrometheusText {
         values.for_each(|(of, value)| self.sample(name, &format!("{{{label}=\"{of}\"}}"), value));
     }
 
-    /// Writes a hop's buckets. Prometheus's inclusive bound is a bucket's last nanosecond plus 1, so a bound is off by
-    /// a nanosecond.
+    /// Writes a hop's buckets. Prometheus's bounds are inclusive, so each is off by a nanosecond.
     fn histogram(&mut self, name: &str, hop: &str, of: &HopHistogram) {
         let first = POWERS.start * 8 - 16;
         for end in (first..=POWERS.end * 8 - 16).step_by(JOINED) {

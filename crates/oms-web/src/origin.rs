@@ -53,8 +53,7 @@ pub(crate) struct TooManyAttempts {
 }
 
 impl PasswordAllowances {
-    /// Takes a try of an origin, at a time in nanoseconds: before the password is checked, so that simultaneous tries
-    /// count too.
+    /// Takes a try of an origin before its password is checked, so that simultaneous tries count too.
     pub fn begin(&mut self, origin: HostOrigin, now: i64) -> Result<(), TooManyAttempts> {
         if !self.0.contains_key(&origin) && self.0.len() >= MAX_ORIGINS {
             self.evict_oldest();

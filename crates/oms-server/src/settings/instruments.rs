@@ -83,8 +83,7 @@ fn above_zero<T: Default + PartialOrd + FromStr<Err: Display>>(row: &mut Setting
     value.unwrap_or_default()
 }
 
-/// Parses one or two parts of the day, UTC: 00:45-05:45 or 00:45-05:45 07:00-21:00. A part that ends before it begins
-/// goes over midnight.
+/// Parses one or two parts of the day, UTC, like 00:45-05:45 21:00-02:00, where the second ends after midnight.
 fn hours(text: &str) -> Result<[TradingHours; 2], String> {
     let none =
         || format!("'{text}' are no hours; write one or two parts of the day, UTC, like 00:45-05:45 07:00-21:00");

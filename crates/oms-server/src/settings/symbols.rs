@@ -17,8 +17,7 @@ pub fn symbol_columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.names()
 }
 
-/// Reads the table, in which an account stands by its number and a symbol by its name. Where the other tables could not
-/// be read, any account and symbol will do.
+/// Reads the table. Any account or symbol passes if the table of these could not be read.
 pub(super) fn read(
     file: &Path,
     accounts: Option<&[AccountLimits]>,
