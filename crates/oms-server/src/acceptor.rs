@@ -35,8 +35,6 @@ use super::stream::ClientStream;
 use super::tls::ServerCertificate;
 use crate::settings::OmsUser;
 
-/// Max unauthenticated connections; beyond it the busiest origin loses one.
-const MAX_PENDING_LOGONS: usize = MAX_UNAUTHENTICATED;
 /// Time limit of a logon.
 const LOGON_TIMEOUT_NS: u64 = 5_000_000_000;
 /// Max accepts per listener and turn, before the connections already there are served.
@@ -235,7 +233,7 @@ impl<C: Clock> Acceptor<C> {
                 }
             };
             self.shortage.reset_pause();
-            if self.pending.len() == MAX_PENDING_LOGONS
+            if self.pending.len() == MAX_UNAUTHENTICATED
                 && let Some(index) = eviction_victim(&self.pending)
             {
                 self.pending.remove(index);

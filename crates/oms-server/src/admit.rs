@@ -85,7 +85,7 @@ impl<C: Clock> Gateway<C> {
             level: self.sessions.level(session) as u8,
             role: user.role.code(),
             others,
-            journal: self.reports.journal(),
+            journal: self.reports.journal,
             next_request: self.requests.next(session),
             next_report,
             live_report: self.reports.next(session),
@@ -122,10 +122,11 @@ impl<C: Clock> Gateway<C> {
     }
 
     fn choose_session(&self, user: &OmsUser, logon: &Logon) -> Result<u16, (LogonRejectReason, String)> {
+        use LogonRejectReason::{Full, InUse, NotPermitted};
         let (own, is_copy, wanted) = (&user.sessions, user.drop_copy.is_some(), logon.session);
         if logon.features & Logon::DROP_COPY != 0 && !is_copy {
             let why = format!("'{}' has no drop copy; log in as a user that has drop_copy = true", user.name);
-            return Err((LogonRejectReason::NotPermitted, why));
+            return Err((NotPermitted, why));
         }
         let list = || own.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
         let is_known = |session: &u16| self.sessions.contains(*session);
@@ -133,32 +134,28 @@ impl<C: Clock> Gateway<C> {
         let is_free = |session: &u16| is_copy || !self.clients.has_session(*session);
         let max_sessions = self.config.max_sessions;
         if !is_copy && self.clients.session_count() >= max_sessions && !self.clients.has_session(wanted) {
-            return Err((LogonRejectReason::Full, format!("all {max_sessions} sessions are in use; log out of one")));
+            return Err((Full, format!("all {max_sessions} sessions are in use; log out of one")));
         }
-        match wanted {
-            ANY_SESSION => {
-                let free = own.iter().copied().find(|session| is_known(session) && is_free(session));
-                free.ok_or_else(|| match own.iter().any(is_known) {
-                    true => (LogonRejectReason::InUse, format!("all sessions of the user are in use: {}", list())),
-                    false => (
-                        LogonRejectReason::NotPermitted,
-                        format!("the OMS does not have the user's sessions ({}); start it with them", list()),
-                    ),
-                })
-            }
-            wanted if !own.contains(&wanted) => Err((
-                LogonRejectReason::NotPermitted,
-                format!("session {wanted} is not this user's; use one of {}", list()),
-            )),
-            wanted if !self.sessions.contains(wanted) => Err((
-                LogonRejectReason::NotPermitted,
-                format!("the OMS does not have session {wanted}; start it with that"),
-            )),
-            wanted if self.clients.has_session(wanted) && self.sessions.was_taken_over(wanted, logon) => {
-                let why = format!("another client has taken session {wanted} meanwhile; name one for each program");
-                Err((LogonRejectReason::InUse, why))
-            }
-            wanted => Ok(wanted),
+        if wanted == ANY_SESSION {
+            let free = own.iter().copied().find(|session| is_known(session) && is_free(session));
+            return free.ok_or_else(|| match own.iter().any(is_known) {
+                true => (InUse, format!("all sessions of the user are in use: {}", list())),
+                false => (
+                    NotPermitted,
+                    format!("the OMS does not have the user's sessions ({}); start it with them", list()),
+                ),
+            });
         }
+        if !own.contains(&wanted) {
+            return Err((NotPermitted, format!("session {wanted} is not this user's; use one of {}", list())));
+        }
+        if !self.sessions.contains(wanted) {
+            return Err((NotPermitted, format!("the OMS does not have session {wanted}; start it with that")));
+        }
+        if self.clients.has_session(wanted) && self.sessions.was_taken_over(wanted, logon) {
+            let why = format!("another client has taken session {wanted} meanwhile; name one for each program");
+            return Err((InUse, why));
+        }
+        Ok(wanted)
     }
 }

@@ -42,19 +42,14 @@ impl<C: Clock> Gateway<C> {
         let mut done = 0;
         for position in 0..self.ready.begin_turn() {
             let slot = self.ready.in_turn(position);
-            match self.serve_client(slot, &mut done, sink) {
+            let read = self.read_client(slot, &mut done, sink);
+            match read.and_then(|()| Ok(self.write_client(slot, &mut done)?)) {
                 Ok(()) => {}
                 Err(TurnError::Disconnect(reason)) => self.disconnect(slot, reason, sink)?,
                 Err(TurnError::Oms(e)) => return Err(e),
             }
         }
         Ok(done)
-    }
-
-    fn serve_client(&mut self, slot: usize, done: &mut usize, sink: &mut impl InputSink) -> Result<(), TurnError> {
-        self.read_client(slot, done, sink)?;
-        self.write_client(slot, done)?;
-        Ok(())
     }
 
     fn read_client(&mut self, slot: usize, done: &mut usize, sink: &mut impl InputSink) -> Result<(), TurnError> {
@@ -189,8 +184,6 @@ fn is_admin_command(kind: u8) -> bool {
     use RecordKind::{
         CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Kill, QueryStatus, Reconcile, Resolve,
     };
-    let entered = [EnterOrder, EnterFill, EnterPosition];
-    RecordKind::from_code(kind).is_some_and(|kind| {
-        entered.contains(&kind) || [Kill, CancelScope, Resolve, QueryStatus, Reconcile, DayEnd].contains(&kind)
-    })
+    let commands = [EnterOrder, EnterFill, EnterPosition, Kill, CancelScope, Resolve, QueryStatus, Reconcile, DayEnd];
+    RecordKind::from_code(kind).is_some_and(|kind| commands.contains(&kind))
 }

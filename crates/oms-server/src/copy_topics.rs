@@ -267,9 +267,7 @@ impl CopyPublisher {
 
     fn write(&self, progress: CopyProgress) -> io::Result<()> {
         let CopyProgress { journal, position, last_crc, from } = progress;
-        // Appends the suffix instead of replacing an extension: a topic's name may contain dots.
-        let mut fresh = self.state.clone().into_os_string();
-        fresh.push(".new");
+        let fresh = self.state.with_added_extension("new");
         fs::create_dir_all(self.state.parent().unwrap_or(&self.journal))?;
         fs::write(&fresh, format!("{journal} {position} {last_crc} {from}\n"))?;
         fs::rename(fresh, &self.state)

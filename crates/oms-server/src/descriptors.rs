@@ -8,9 +8,9 @@ use super::settings::{OmsUser, Settings};
 const OWN: u64 = 128;
 /// Files of a connection, with the logs that its client may be reading meanwhile.
 const EACH_CONNECTION: u64 = 4;
-/// Max connections that have not logged in.
+/// Max unauthenticated connections; beyond it the busiest origin loses one.
 pub(crate) const MAX_UNAUTHENTICATED: usize = 256;
-/// Max drop copies of one user.
+/// Max drop copies of one user: a program that forgets to close them takes no place from others.
 pub(crate) const MAX_COPIES_PER_USER: usize = 16;
 /// Files of a lane or line to a venue, or of a topic of drop copies.
 const EACH_VENUE: u64 = 8;

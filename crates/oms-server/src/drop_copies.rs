@@ -34,8 +34,6 @@ use super::event::ServerEvent;
 use crate::settings::ResolvedCopyFilter;
 
 const MAX_TURN_FRAMES: usize = 1024;
-/// Max drop copies of one user: a program that forgets to close them takes no place from others.
-const MAX_PER_USER: usize = MAX_COPIES_PER_USER;
 const PAUSE_NS: u64 = 1_000_000;
 
 pub(crate) struct DropCopyLogon {
@@ -192,15 +190,13 @@ impl<C: Clock> DropCopyWorker<C> {
             return Err((LogonRejectReason::NotPermitted, "the user has no drop copy".to_owned()));
         };
         let of_user = self.list.iter().filter(|client| client.connection.user.name == user.name).count();
-        if of_user >= MAX_PER_USER {
+        if of_user >= MAX_COPIES_PER_USER {
             let why = format!("the user has {of_user} drop copies; log out of one, or add a user for more");
             return Err((LogonRejectReason::Full, why));
         }
         if self.list.len() >= self.max_copies {
-            return Err((
-                LogonRejectReason::Full,
-                format!("all {} places of drop copies are taken; log out somewhere", self.max_copies),
-            ));
+            let why = format!("all {} drop copies are in use; log out of one", self.max_copies);
+            return Err((LogonRejectReason::Full, why));
         }
         let from = match (logon.next_report, logon.journal == self.journal) {
             (FROM_NOW, _) => DropCopyStart::Now,

@@ -8,34 +8,16 @@ use super::escape::{escaped, escaped_lines};
 
 /// Event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields name the client and the reason")]
 pub enum ServerEvent {
     /// The server listens at this address.
     Listening(String),
     /// A client has logged in.
-    LoggedIn {
-        /// User of the client.
-        user: String,
-        /// Session of the client.
-        session: u16,
-        /// Address of the client.
-        from: String,
-    },
+    LoggedIn { user: String, session: u16, from: String },
     /// A client was refused.
-    Refused {
-        /// Address of the client.
-        from: String,
-        /// Reason.
-        why: String,
-    },
+    Refused { from: String, why: String },
     /// A client has disconnected.
-    Disconnected {
-        /// User of the client.
-        user: String,
-        /// Session of the client.
-        session: u16,
-        /// Reason.
-        why: String,
-    },
+    Disconnected { user: String, session: u16, why: String },
     /// The users' file cannot be read: the old users stay.
     UsersNotReloaded(String),
     /// The files cannot be taken: the old configuration stays.

@@ -40,6 +40,7 @@ use super::report_feed::ReportFeed;
 use super::session_numbers::RequestNumbers;
 use super::session_table::SessionTable;
 use super::socket_poll::SocketPoll;
+use crate::settings::DenialLimits;
 
 /// Max sleep while a client waits for a token or for the journal, which no poll reports.
 const MAX_WAIT_NS: u64 = 1_000_000;
@@ -85,8 +86,8 @@ impl<C: Clock> Gateway<C> {
         parts: GatewayParts,
     ) -> Result<Self, ServerOpenError> {
         let GatewayParts { journal, place, history, next_report, opening, control, configs } = parts;
-        let limits = config.denial_limits();
-        let disk_space = DiskSpaceMonitor::new(place.dir().to_owned(), limits.disk_reserve_bytes());
+        let limits = config.settings.as_ref().map_or(DenialLimits::default(), |settings| settings.denials);
+        let disk_space = DiskSpaceMonitor::new(place.dir().to_owned(), u64::from(limits.disk_reserve_mb) << 20);
         let denials = DenialBudget::new(limits, disk_space.is_low.clone());
         let admissions = AdmissionQueue::open(clock.clone(), config, configs, disk_space)?;
         let copies = DropCopyThread::open(clock.clone(), config, admissions.directory.clone(), (place, journal))?;

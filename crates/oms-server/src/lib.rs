@@ -57,7 +57,6 @@ mod file;
 mod gateway;
 mod locations;
 mod log_lines;
-mod origin;
 mod output_buffer;
 mod pending_logon;
 mod report_feed;

@@ -10,9 +10,8 @@ use tickpath_oms_protocol::scram::ServerLogon;
 use tickpath_oms_protocol::tls::TlsStream;
 use tickpath_oms_protocol::{FrameBuffer, Logon, LogonRejectReason, OrderEntryStream};
 
-use crate::origin::PeerOrigin;
 use crate::settings::Users;
-use crate::stream::ClientStream;
+use crate::stream::{ClientStream, PeerOrigin};
 
 /// Slots of the logon back-off table. Two logons that share one wait for each other; its secret seed hides which do.
 const BACKOFF_SLOTS: usize = 1 << 12;

@@ -15,7 +15,7 @@ const DENIED: u8 = tickpath_market::Kind::OrderDenied.code();
 
 /// The history of reports, and the position of the live reports in it.
 pub(super) struct ReportFeed {
-    journal: u64,
+    pub journal: u64,
     history: HistoryIndex,
     live: Reader,
     /// Day of the history that `live` reads.
@@ -30,10 +30,6 @@ impl ReportFeed {
     pub fn open(journal: u64, history: HistoryIndex, next: Vec<u64>) -> Result<Self, LogOpenError> {
         let (day, live) = history.follow()?;
         Ok(Self { journal, history, live, day, day_ended: false, next: SessionNumbers(next) })
-    }
-
-    pub fn journal(&self) -> u64 {
-        self.journal
     }
 
     pub fn next(&self, session: u16) -> u64 {
@@ -83,10 +79,10 @@ impl ReportFeed {
     }
 
     pub fn source(&self, session: u16, from: u64) -> ReportSource {
-        match from == self.next(session) {
-            true => ReportSource::Live,
-            false => ReportSource::History(self.read(session, from).ok().map(Box::new)),
+        if from == self.next(session) {
+            return ReportSource::Live;
         }
+        ReportSource::History(self.read(session, from).ok().map(Box::new))
     }
 
     /// Returns the first report for a client: the one it asks for, if the checksum of the report before it matches.

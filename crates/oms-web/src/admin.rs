@@ -146,10 +146,8 @@ fn send(client: &mut Client, command: PageCommand) -> Result<Option<String>, Str
             client.send(&Request::Cancel(cancel)).is_ok()
         }
     };
-    match is_sent {
-        true => Ok(None),
-        false => Err("the connection to the OMS was lost before the command was sent".to_owned()),
-    }
+    let lost = || "the connection to the OMS was lost before the command was sent".to_owned();
+    is_sent.then_some(None).ok_or_else(lost)
 }
 
 /// Returns the number of a target: for an instrument the running OMS's number, or the reason for which there is none.

@@ -68,7 +68,7 @@ impl Port {
         if self.is_page { "the page" } else { "the port of the metrics" }
     }
 
-    fn scheme(&self) -> &'static str {
+    pub fn scheme(&self) -> &'static str {
         if self.certificate.is_some() { "https" } else { "http" }
     }
 
@@ -196,10 +196,10 @@ async fn handle_post(
 
 /// Reports whether the OMS runs, for a supervisor that restarts it: the only answer without a login.
 fn health(shown: &PageState) -> Result<HttpResponse, HttpRefusal> {
-    match shown.reading().is_some_and(|reading| reading.pid.is_some()) {
-        true => Ok(plain("text/plain; charset=utf-8", "ok\n")),
-        false => refuse(StatusCode::SERVICE_UNAVAILABLE, "the OMS does not run"),
+    if shown.reading().is_some_and(|reading| reading.pid.is_some()) {
+        return Ok(plain("text/plain; charset=utf-8", "ok\n"));
     }
+    refuse(StatusCode::SERVICE_UNAVAILABLE, "the OMS does not run")
 }
 
 /// Returns the metrics, for any user of the OMS by basic authentication.

@@ -98,7 +98,7 @@ pub struct RunningEndpoints {
 #[derive(Debug, Clone, Copy)]
 struct BoundPort {
     address: SocketAddr,
-    is_secure: bool,
+    scheme: &'static str,
 }
 
 #[derive(Default)]
@@ -141,12 +141,12 @@ impl RunningEndpoints {
 
     /// Returns the URL of the metrics alone.
     pub fn metrics_url(&self) -> Option<String> {
-        self.metrics.map(|bound| format!("{}://{}/metrics", bound.scheme(), bound.address))
+        self.metrics.map(|bound| format!("{}://{}/metrics", bound.scheme, bound.address))
     }
 
     /// Returns the URL of the page.
     pub fn web_url(&self) -> Option<String> {
-        self.web.map(|bound| format!("{}://{}/", bound.scheme(), bound.address))
+        self.web.map(|bound| format!("{}://{}/", bound.scheme, bound.address))
     }
 
     fn start(
@@ -176,12 +176,6 @@ impl Drop for RunningEndpoints {
     }
 }
 
-impl BoundPort {
-    fn scheme(self) -> &'static str {
-        if self.is_secure { "https" } else { "http" }
-    }
-}
-
 struct ListeningPort {
     bound: BoundPort,
     listener: TcpListener,
@@ -197,8 +191,8 @@ fn listen(endpoint: &Endpoint, is_page: bool) -> Result<ListeningPort, ServeErro
         Ok((listener, address))
     });
     let (listener, address) = bound.map_err(|reason| ServeError::Listen { address, reason })?;
-    let bound = BoundPort { address, is_secure: certificate.is_some() };
-    Ok(ListeningPort { bound, listener, port: Port { is_page, number: address.port(), certificate } })
+    let port = Port { is_page, number: address.port(), certificate };
+    Ok(ListeningPort { bound: BoundPort { address, scheme: port.scheme() }, listener, port })
 }
 
 fn make_frames(mut meters: MeterReader, journal: &LogPath, shown: &PageState, stop: &StopSignal) {

@@ -39,19 +39,11 @@ pub(super) struct SettingsRow<'a> {
 pub(super) fn read<T>(
     file: &Path,
     columns: TableColumns,
-    take: impl FnMut(&mut SettingsRow<'_>) -> T,
-) -> Result<Vec<T>, SettingsError> {
-    Ok(parse(&read_text(file)?, file, columns, take)?)
-}
-
-fn parse<T>(
-    text: &str,
-    file: &Path,
-    columns: TableColumns,
     mut take: impl FnMut(&mut SettingsRow<'_>) -> T,
-) -> Result<Vec<T>, Mistakes> {
+) -> Result<Vec<T>, SettingsError> {
+    let text = read_text(file)?;
     let mut mistakes = Mistakes::new(file);
-    let mut rows = table_lines(text).map(|(line, text)| (line, table_cells(text)));
+    let mut rows = table_lines(&text).map(|(line, text)| (line, table_cells(text)));
     let head = match rows.next() {
         Some((line, Some(head))) => check_header(&head, line, columns, &mut mistakes).then_some(head),
         Some((line, None)) => {
@@ -63,7 +55,7 @@ fn parse<T>(
             None
         }
     };
-    let Some(head) = head else { return Err(mistakes) };
+    let Some(head) = head else { return Err(mistakes.into()) };
     let mut values = Vec::new();
     for (line, cells) in rows {
         match cells {
@@ -80,7 +72,7 @@ fn parse<T>(
             }
         }
     }
-    mistakes.into_result(values)
+    Ok(mistakes.into_result(values)?)
 }
 
 /// Checks the names of the columns, and reports their mistakes.

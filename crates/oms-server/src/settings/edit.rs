@@ -4,7 +4,6 @@
 //!   lock users.toml ─> read ─> change ─> write users.toml.new, sync it ─> rename ─> sync the folder
 //! ```
 
-use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
@@ -144,7 +143,7 @@ impl UsersFile {
 
     /// Writes the file: after a crash at any moment it is whole, the old one or the new one.
     pub fn save(self) -> Result<(), EditError> {
-        let new = beside(&self.file, "new");
+        let new = self.file.with_added_extension("new");
         let wrong = |file: &Path, reason| EditError::Write(file.to_owned(), reason);
         write_private(&new, &self.document.to_string(), &self.found).map_err(|reason| wrong(&new, reason))?;
         let renamed = fs::rename(&new, &self.file).and_then(|()| sync_folder_of(&self.file));
@@ -227,11 +226,4 @@ pub(super) fn sync_folder_of(file: &Path) -> io::Result<()> {
 
 pub(super) fn is_readable_by_others(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|data| data.mode() & 0o077 != 0)
-}
-
-fn beside(file: &Path, end: &str) -> PathBuf {
-    let mut name = file.file_name().unwrap_or(OsStr::new("users")).to_owned();
-    name.push(".");
-    name.push(end);
-    file.with_file_name(name)
 }

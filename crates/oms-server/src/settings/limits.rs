@@ -79,11 +79,11 @@ pub(super) fn rate_of(section: &mut Section<'_>) -> (u32, u64) {
 /// Parses a currency code as ISO 4217 and exchanges write it: USD, TWD, USDT.
 pub(super) fn currency(text: &str) -> Result<[u8; 4], String> {
     let is_good = (3..=4).contains(&text.len()) && text.bytes().all(|letter| letter.is_ascii_uppercase());
-    let mut currency = [0; 4];
-    match is_good {
-        true => currency[..text.len()].copy_from_slice(text.as_bytes()),
-        false => return Err(format!("'{text}' is no currency; write three or four capital letters, like USD or USDT")),
+    if !is_good {
+        return Err(format!("'{text}' is no currency; write three or four capital letters, like USD or USDT"));
     }
+    let mut currency = [0; 4];
+    currency[..text.len()].copy_from_slice(text.as_bytes());
     Ok(currency)
 }
 

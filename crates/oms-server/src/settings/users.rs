@@ -250,10 +250,8 @@ impl FromStr for RequestKind {
 /// Checks a user's name; the error is a sentence.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
-    match (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_good) {
-        true => Ok(()),
-        false => {
-            Err(format!("'{name}' is no user's name; use 1 to {MAX_NAME_CHARS} letters, digits, '.', '_', '-' or '@'"))
-        }
+    if (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_good) {
+        return Ok(());
     }
+    Err(format!("'{name}' is no user's name; use 1 to {MAX_NAME_CHARS} letters, digits, '.', '_', '-' or '@'"))
 }
