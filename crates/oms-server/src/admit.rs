@@ -46,7 +46,7 @@ impl<C: Clock> Gateway<C> {
         };
         if client.user.drop_copy.is_some() {
             let bucket = TokenBucket::new(RequestRate::default(), self.clock.calibration(), now);
-            let next_request = self.requests.next(session);
+            let next_request = self.requests.numbers.next(session);
             self.copies.hand_over(DropCopyLogon { admitted: client, session, bucket, next_request });
             return Ok(1);
         }
@@ -86,7 +86,7 @@ impl<C: Clock> Gateway<C> {
             role: user.role.code(),
             others,
             journal: self.reports.journal,
-            next_request: self.requests.next(session),
+            next_request: self.requests.numbers.next(session),
             next_report,
             live_report: self.reports.next(session),
             heartbeat_ms,

@@ -136,7 +136,7 @@ fn accept_request(
     sink: &mut impl InputSink,
 ) -> Result<(), TurnError> {
     let (session, number) = (connection.session, message.sequence);
-    let next = requests.next_mut(session);
+    let next = requests.numbers.next_mut(session);
     // Requests that were refused before the journal are numbered by this connection only.
     let expected = *next + connection.refused;
     if number < expected {

@@ -227,18 +227,17 @@ impl ControlServer {
             write_frame_with_text(&mut frames, kind, 0, now, status.as_bytes(), switches.as_bytes());
             return frames;
         }
-        if query.what == Query::ANSWERED {
+        let rows = if query.what == Query::ANSWERED {
             let answer = oms.answer(query.order).filter(|_| user.role == UserRole::Admin);
-            let rows = answer.map(answer_rows).unwrap_or_default();
-            for (session, report) in &rows {
-                write_frame(&mut frames, FrameKind::OrderRow.code(), 0, (*session).into(), report.as_bytes());
-            }
-            write_frame(&mut frames, FrameKind::Answer.code(), rows.len() as u64, now, &[]);
-            return frames;
+            answer.map(answer_rows).unwrap_or_default()
+        } else {
+            let found = oms.core().order(OrderId(query.order)).filter(|order| user.may_see(order.account));
+            found.iter().map(|order| (order.session, row(order))).collect()
+        };
+        for (session, report) in &rows {
+            write_frame(&mut frames, FrameKind::OrderRow.code(), 0, (*session).into(), report.as_bytes());
         }
-        let found = oms.core().order(OrderId(query.order)).filter(|order| user.may_see(order.account));
-        write_rows(&mut frames, found.as_slice());
-        write_frame(&mut frames, FrameKind::Answer.code(), found.iter().len() as u64, now, &[]);
+        write_frame(&mut frames, FrameKind::Answer.code(), rows.len() as u64, now, &[]);
         frames
     }
 

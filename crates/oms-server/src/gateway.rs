@@ -113,10 +113,6 @@ impl<C: Clock> Gateway<C> {
         })
     }
 
-    fn forward_live(&mut self) -> Result<usize, OmsError> {
-        self.reports.forward_live(&mut self.clients, &mut self.ready, &mut self.denials)
-    }
-
     /// Takes the answers of the core and the sessions that may log in. Returns their number.
     fn take_core_replies(&mut self) -> usize {
         let mut done = 0;
@@ -186,7 +182,7 @@ impl<C: Clock> SessionFrontEnd for Gateway<C> {
         // Received before the sockets are polled: a frame sent before these logons, a logout above all, is read first.
         let admitted = self.admissions.receive();
         let mut done = self.sockets.poll_in_turn(admitted > 0, &mut self.clients, &mut self.ready);
-        done += self.forward_live()?;
+        done += self.reports.forward_live(&mut self.clients, &mut self.ready, &mut self.denials)?;
         done += self.take_core_replies();
         self.clients.poll_lanes(&mut self.ready);
         done += self.serve_ready_clients(sink)?;

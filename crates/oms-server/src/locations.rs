@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tickpath_oms_runtime::{EntityNumber, IdentityConflict, IdentityConflicts};
-use tickpath_settings::read_text;
+use tickpath_settings::{Section, read_text};
 
 use super::changes::rows;
 use crate::settings::Settings;
@@ -23,8 +23,14 @@ pub(crate) fn location_of(settings: &Settings, of: EntityNumber) -> String {
     let (file, line) = match of {
         EntityNumber::Symbol(symbol) => (instruments_file, line_in_table(instruments_file, "number", symbol.0)),
         EntityNumber::Account(account) => (accounts_file, line_in_table(accounts_file, "account", account.0)),
-        EntityNumber::Venue(venue) => (file, line_of_venue(file, venue.0)),
-        EntityNumber::Session(session) => (users_file, line_of_session(users_file, session)),
+        EntityNumber::Venue(venue) => {
+            let is_it = |section: &mut Section<'_>| section.number("number", 0..=u16::MAX) == Some(venue.0);
+            (file, line_in_sections(file, "venue", "number", is_it))
+        }
+        EntityNumber::Session(session) => {
+            let sessions = |user: &mut Section<'_>| user.numbers("sessions", 0..=u16::MAX).unwrap_or_default();
+            (users_file, line_in_sections(users_file, "user", "sessions", |user| sessions(user).contains(&session)))
+        }
     };
     match line {
         Some(line) => format!("{}:{line}", file.display()),
@@ -41,26 +47,14 @@ fn line_in_table(file: &Path, column: &str, number: u32) -> Option<usize> {
     rows.find(|(_, cells)| is_it(cells)).map(|(line, _)| line)
 }
 
-fn line_of_venue(file: &Path, number: u16) -> Option<usize> {
+/// Returns the line of a key in the last section for which the function is true.
+fn line_in_sections(file: &Path, name: &str, key: &str, is_it: impl Fn(&mut Section<'_>) -> bool) -> Option<usize> {
     let mut line = None;
-    // Keys that are not asked for count as mistakes, and only the line is wanted here.
+    // Keys that are not read count as mistakes, and only the line is wanted here.
     let _ = tickpath_settings::read(file, |top| {
-        top.sections("venue", |venue| {
-            if venue.number("number", 0..=u16::MAX) == Some(number) {
-                line = Some(venue.line("number"));
-            }
-        });
-    });
-    line
-}
-
-fn line_of_session(file: &Path, session: u16) -> Option<usize> {
-    let mut line = None;
-    let _ = tickpath_settings::read(file, |top| {
-        top.sections("user", |user| {
-            let sessions = user.numbers("sessions", 0..=u16::MAX).unwrap_or_default();
-            if sessions.contains(&session) {
-                line = Some(user.line("sessions"));
+        top.sections(name, |section| {
+            if is_it(section) {
+                line = Some(section.line(key));
             }
         });
     });

@@ -9,7 +9,7 @@ pub(super) struct SessionNumbers(pub Vec<u64>);
 /// Numbers of the sessions' requests, and the journal's progress with them.
 #[derive(Debug)]
 pub(super) struct RequestNumbers {
-    next: SessionNumbers,
+    pub numbers: SessionNumbers,
     journaled: JournalProgress,
 }
 
@@ -31,24 +31,15 @@ impl SessionNumbers {
 
 impl RequestNumbers {
     pub fn new(opening: FrontEndState) -> Self {
-        Self { next: SessionNumbers(opening.next_request), journaled: opening.journaled }
-    }
-
-    pub fn next(&self, session: u16) -> u64 {
-        self.next.next(session)
-    }
-
-    #[inline]
-    pub fn next_mut(&mut self, session: u16) -> &mut u64 {
-        self.next.next_mut(session)
+        Self { numbers: SessionNumbers(opening.next_request), journaled: opening.journaled }
     }
 
     /// Returns the number of a session's first request that is not in the journal yet.
     pub fn first_unjournaled(&self, session: u16) -> u64 {
-        self.journaled.first_unjournaled(session, self.next(session))
+        self.journaled.first_unjournaled(session, self.numbers.next(session))
     }
 
     pub fn are_journaled(&self, session: u16) -> bool {
-        self.first_unjournaled(session) >= self.next(session)
+        self.first_unjournaled(session) >= self.numbers.next(session)
     }
 }

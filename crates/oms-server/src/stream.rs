@@ -37,25 +37,30 @@ impl PeerOrigin {
 }
 
 impl ClientStream {
-    pub fn peer(&self) -> String {
+    /// Returns the TCP socket, if the connection has one.
+    fn tcp(&self) -> Option<&TcpStream> {
         match &self.0 {
-            OrderEntryStream::Tcp(stream) => peer_address(stream),
-            OrderEntryStream::Unix(_) => "the Unix socket".to_owned(),
-            OrderEntryStream::Lanes(_) => "the Unix socket, by lanes".to_owned(),
-            OrderEntryStream::Tls(tls) => peer_address(tls.socket()),
+            OrderEntryStream::Tcp(stream) => Some(stream),
+            OrderEntryStream::Tls(tls) => Some(tls.socket()),
+            OrderEntryStream::Unix(_) | OrderEntryStream::Lanes(_) => None,
+        }
+    }
+
+    pub fn peer(&self) -> String {
+        match (self.tcp(), &self.0) {
+            (Some(tcp), _) => tcp.peer_addr().map_or_else(|_| "tcp".to_owned(), |peer| peer.to_string()),
+            (None, OrderEntryStream::Lanes(_)) => "the Unix socket, by lanes".to_owned(),
+            (None, _) => "the Unix socket".to_owned(),
         }
     }
 
     /// Returns the peer's origin, as far as the client cannot choose it.
     pub fn origin(&self) -> PeerOrigin {
-        match &self.0 {
-            OrderEntryStream::Tcp(stream) => tcp_origin(stream),
-            OrderEntryStream::Unix(stream) => {
-                socket_peercred(stream).map_or(PeerOrigin::Unknown, |peer| PeerOrigin::User(peer.uid.as_raw()))
-            }
-            OrderEntryStream::Tls(tls) => tcp_origin(tls.socket()),
-            OrderEntryStream::Lanes(_) => PeerOrigin::Unknown,
+        if let OrderEntryStream::Unix(stream) = &self.0 {
+            return socket_peercred(stream).map_or(PeerOrigin::Unknown, |peer| PeerOrigin::User(peer.uid.as_raw()));
         }
+        let address = self.tcp().and_then(|tcp| tcp.peer_addr().ok());
+        address.map_or(PeerOrigin::Unknown, |peer| PeerOrigin::host(peer.ip()))
     }
 
     /// Returns the socket, for its registration with a poll.
@@ -86,11 +91,7 @@ impl ClientStream {
 
     /// Returns whether the client's clock is this host's.
     pub fn is_of_this_host(&self) -> bool {
-        match &self.0 {
-            OrderEntryStream::Tcp(stream) => is_loopback(stream),
-            OrderEntryStream::Unix(_) | OrderEntryStream::Lanes(_) => true,
-            OrderEntryStream::Tls(tls) => is_loopback(tls.socket()),
-        }
+        self.tcp().is_none_or(|tcp| tcp.peer_addr().is_ok_and(|peer| peer.ip().is_loopback()))
     }
 }
 
@@ -108,16 +109,4 @@ impl DerefMut for ClientStream {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
-}
-
-fn peer_address(stream: &TcpStream) -> String {
-    stream.peer_addr().map_or_else(|_| "tcp".to_owned(), |peer| peer.to_string())
-}
-
-fn tcp_origin(stream: &TcpStream) -> PeerOrigin {
-    stream.peer_addr().map_or(PeerOrigin::Unknown, |peer| PeerOrigin::host(peer.ip()))
-}
-
-fn is_loopback(stream: &TcpStream) -> bool {
-    stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
 }

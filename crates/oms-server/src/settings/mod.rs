@@ -283,14 +283,13 @@ impl Settings {
                 doubts.push(format!("user '{}': there is no user '{name}' to copy", user.name));
             }
         }
-        let open = self.listen.tcp.filter(|address| self.listen.tls.is_none() && !address.ip().is_loopback());
-        if let Some(address) = open {
+        let is_open = |address: &SocketAddr| self.listen.tls.is_none() && !address.ip().is_loopback();
+        if let Some(address) = self.listen.tcp.filter(is_open) {
             doubts.push(format!("tcp {address}: other hosts can reach it, and it is not encrypted"));
         }
         doubts.extend(self.listen.tls.as_ref().and_then(ServerTlsFiles::expiry_warning));
         for (key, address) in [("metrics", self.monitoring.metrics), ("web", self.monitoring.web)] {
-            let open = address.filter(|address| self.listen.tls.is_none() && !address.ip().is_loopback());
-            if let Some(address) = open {
+            if let Some(address) = address.filter(is_open) {
                 doubts.push(format!(
                     "{key} {address}: other hosts can read it, and nothing is encrypted, passwords included; \
                      127.0.0.1 keeps it on this host"
