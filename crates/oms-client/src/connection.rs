@@ -108,7 +108,13 @@ impl OmsConnection {
 
     /// Reads once. Returns true if bytes arrived; the error is the end of the connection.
     pub fn read(&mut self) -> Result<bool, ClientError> {
-        self.check_socket();
+        // Lanes are read without a system call, so their socket is checked now and then.
+        self.reads = self.reads.wrapping_add(1);
+        if self.reads.is_multiple_of(READS_PER_CHECK)
+            && let Some(lanes) = self.socket.lanes()
+        {
+            lanes.mark_socket_readable();
+        }
         match self.socket.read(self.inbox.free_space()) {
             Ok(0) => Err(self.write_error.take().unwrap_or(ClientError::Closed)),
             Ok(bytes) => {
@@ -139,16 +145,6 @@ impl OmsConnection {
             if self.sent == self.out.len() {
                 self.queue_frame(FrameKind::Heartbeat.code(), next_report, now, &[]);
             }
-        }
-    }
-
-    /// Checks now and then that the socket of the lanes is alive, because lanes are read without a system call.
-    fn check_socket(&mut self) {
-        self.reads = self.reads.wrapping_add(1);
-        if self.reads.is_multiple_of(READS_PER_CHECK)
-            && let Some(lanes) = self.socket.lanes()
-        {
-            lanes.mark_socket_readable();
         }
     }
 

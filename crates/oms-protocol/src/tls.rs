@@ -146,6 +146,6 @@ impl<S: Read + Write> Drop for TlsStream<S> {
 
 impl<S: Read + Write> fmt::Debug for TlsStream<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secure").field("handshaking", &self.tls.is_handshaking()).finish_non_exhaustive()
+        f.debug_struct("TlsStream").field("handshaking", &self.tls.is_handshaking()).finish_non_exhaustive()
     }
 }

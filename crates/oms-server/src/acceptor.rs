@@ -29,7 +29,7 @@ use super::descriptors::MAX_UNAUTHENTICATED;
 use super::disk_space::DiskSpaceMonitor;
 use super::error::ServerOpenError;
 use super::event::ServerEvent;
-use super::pending_logon::{LogonStage, PendingLogon, eviction_victim};
+use super::pending_logon::{LogonStage, PendingLogon, TLS_HANDSHAKE, eviction_victim};
 use super::shortage::{Shortage, check_descriptor, is_resource_shortage, open_files_limit};
 use super::stream::ClientStream;
 use super::tls::ServerCertificate;
@@ -39,8 +39,6 @@ use crate::settings::OmsUser;
 const LOGON_TIMEOUT_NS: u64 = 5_000_000_000;
 /// Max accepts per listener and turn, before the connections already there are served.
 const MAX_ACCEPTS: usize = 64;
-/// First byte of a TLS handshake.
-pub(crate) const TLS_HANDSHAKE: u8 = 22;
 /// Interval between two checks of deadlines and of the users' file.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 

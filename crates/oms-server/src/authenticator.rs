@@ -11,13 +11,12 @@ use tickpath_oms_protocol::{
     FrameError, FrameKind, Logon, LogonRejectReason, MAGIC, OrderEntryStream, write_frame_with_text,
 };
 
-use super::acceptor::TLS_HANDSHAKE;
 use super::config::ServerConfig;
 use super::config_reload::UserDirectory;
 use super::escape::escaped;
 use super::event::ServerEvent;
 use super::file::{DECOY_KEY_FILE, load_or_create_key};
-use super::pending_logon::{ChallengedLogon, LogonBackoff, LogonStage, PendingLogon};
+use super::pending_logon::{ChallengedLogon, LogonBackoff, LogonStage, PendingLogon, TLS_HANDSHAKE};
 use super::stream::ClientStream;
 use crate::settings::OmsUser;
 

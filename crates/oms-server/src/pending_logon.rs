@@ -15,6 +15,8 @@ use crate::stream::{ClientStream, PeerOrigin};
 
 /// Slots of the logon back-off table. Two logons that share one wait for each other; its secret seed hides which do.
 const BACKOFF_SLOTS: usize = 1 << 12;
+/// First byte of a TLS handshake.
+pub(crate) const TLS_HANDSHAKE: u8 = 22;
 
 pub(crate) struct PendingLogon {
     pub token: Token,

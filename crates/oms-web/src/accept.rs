@@ -21,8 +21,7 @@ const MAX_CONNECTIONS: usize = 64;
 /// Pause after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time without a refusal after which the system has room again.
-const QUIET: Duration = Duration::from_secs(2);
-const QUIET_NS: i64 = 2_000_000_000;
+const QUIET_NS: u64 = 2_000_000_000;
 
 /// Serves a port until the runtime ends.
 pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<PageState>) {
@@ -32,7 +31,7 @@ pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<Pa
     loop {
         let accepted = match refused {
             None => Some(listener.accept().await),
-            Some(_) => timeout(QUIET, listener.accept()).await.ok(),
+            Some(_) => timeout(Duration::from_nanos(QUIET_NS), listener.accept()).await.ok(),
         };
         let now = shown.clock.ticks();
         match accepted {
@@ -48,7 +47,7 @@ pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<Pa
             Some(Ok((stream, peer))) => connections.serve(stream, HostOrigin::of(peer.ip()), &port, &shown),
             None => {}
         }
-        if refused.is_some_and(|since| shown.clock.ns_between(since, now) >= QUIET_NS) {
+        if refused.is_some_and(|since| shown.clock.ns_between(since, now) >= QUIET_NS as i64) {
             (shown.notify)(&format!("{} takes connections again", port.title()));
             refused = None;
         }

@@ -19,6 +19,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tickpath_oms_core::{CancelScope, KILL_ALL, KILL_SYMBOL, KillSwitch, scope_by_name};
 use tickpath_oms_text::parse::order_id;
 use tokio::sync::Semaphore;
@@ -284,16 +285,12 @@ async fn frame(login: RequestLogin, shown: &PageState) -> HttpResponse {
         #[serde(flatten)]
         view: &'a OmsView,
         user: &'a str,
-        admin: Option<AdminState>,
-    }
-    #[derive(Serialize)]
-    struct AdminState {
-        denied: String,
+        admin: Option<serde_json::Value>,
     }
     let RequestLogin { user, rights, denied } = login;
     let viewer = if denied.is_some() { "" } else { user.as_str() };
     let view = shown.frame(viewer, &rights).await;
-    let admin = denied.map(|denied| AdminState { denied });
+    let admin = denied.map(|denied| json!({ "denied": denied }));
     plain("application/json", serde_json::to_string(&FrameBody { view: &view, user: &user, admin }).unwrap_or_default())
 }
 
@@ -311,12 +308,6 @@ async fn login(
     port: &Port,
     shown: &Arc<PageState>,
 ) -> Result<HttpResponse, HttpRefusal> {
-    #[derive(Serialize)]
-    struct LoggedIn {
-        user: String,
-        token: String,
-        admin: bool,
-    }
     let LoginBody { user, password } = body;
     let found = match check(user.clone(), password.clone(), origin, shown).await {
         Ok(found) => found,
@@ -332,8 +323,8 @@ async fn login(
     let begun = tokio::task::spawn_blocking(move || with.logins.begin(&name, &password, found)).await;
     let begun = begun.unwrap_or_else(|e| Err(e.to_string())).map_err(|why| (StatusCode::FORBIDDEN, why))?;
     let NewLogin { cookie, token, is_admin } = begun;
-    let text = serde_json::to_string(&LoggedIn { user, token, admin: is_admin });
-    Ok(with_cookie(text.unwrap_or_default(), &port.cookie(&cookie)))
+    let text = json!({ "user": user, "token": token, "admin": is_admin }).to_string();
+    Ok(with_cookie(text, &port.cookie(&cookie)))
 }
 
 fn with_cookie(text: String, cookie: &str) -> HttpResponse {

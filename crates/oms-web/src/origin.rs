@@ -1,7 +1,6 @@
 //! Origins of connections, and the number of wrong passwords from each.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Max passwords that an origin may try at once.
@@ -13,7 +12,7 @@ const MAX_ORIGINS: usize = 4_096;
 
 /// The address of a host; for IPv6 its /64 network, because a host can use any number of addresses there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct HostOrigin(IpAddr);
+pub(crate) struct HostOrigin(pub IpAddr);
 
 impl HostOrigin {
     /// Returns the origin of a peer's address. A local user has all of 127.0.0.0/8, so all loopback is a single origin.
@@ -23,12 +22,6 @@ impl HostOrigin {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
             address => address,
         })
-    }
-}
-
-impl fmt::Display for HostOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -95,8 +95,9 @@ impl PageState {
         let now = self.clock.calibration().ns(self.clock.ticks() as i64);
         let begun = lock(&self.tries).begin(origin, now);
         if let Err(TooManyAttempts { is_first: true, .. }) = begun {
+            let from = origin.0;
             (self.notify)(&format!(
-                "too many wrong passwords were sent to the page from {origin}; its logins are delayed"
+                "too many wrong passwords were sent to the page from {from}; its logins are delayed"
             ));
         }
         begun

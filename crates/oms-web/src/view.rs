@@ -38,26 +38,22 @@ pub struct DisplayNames {
 
 /// A frame of the view.
 #[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "most fields are lists of the rows below")]
 pub struct OmsView {
-    /// The name of the OMS.
     pub oms: String,
     /// `running`, or `not running`.
     pub state: &'static str,
-    /// The OMS's process id.
     pub pid: Option<u32>,
     /// The number of its start.
     pub epoch: u64,
     /// Alarms, a sentence each, the worst first.
     pub alarms: Vec<String>,
-    /// Levels by name.
     pub levels: BTreeMap<String, u64>,
     /// The number of requests in the last second.
     pub requests_per_second: u64,
-    /// The hops.
     pub hops: Vec<HopRow>,
     /// The period of the hops: `the last 10 s`, or `its start` if the OMS had no request in them.
     pub hops_of: &'static str,
-    /// Denials by reason.
     pub denials: Vec<(String, u64)>,
     /// The number of the first record that is not in this frame.
     pub record: u64,
@@ -67,13 +63,9 @@ pub struct OmsView {
     pub orders_left_out: usize,
     /// Positions that are not flat, or have working orders.
     pub positions: Vec<PagePositionRow>,
-    /// The number of positions that are left out.
     pub positions_left_out: usize,
-    /// Sessions.
     pub sessions: Vec<SessionRow>,
-    /// Lines to venues.
     pub lines: Vec<LineRow>,
-    /// Active kill switches.
     pub kills: Vec<KillRow>,
 }
 

@@ -9,12 +9,6 @@ use tickpath_oms_protocol::Secret;
 
 use super::edit::{PRIVATE, sync_folder_of};
 
-const OMS: &str = include_str!("oms.toml");
-const USERS: &str = include_str!("users.toml");
-const INSTRUMENTS: &str = include_str!("instruments.csv");
-const ACCOUNTS: &str = include_str!("accounts.csv");
-const SYMBOLS: &str = include_str!("symbols.csv");
-
 const LOGINS: [&str; 2] = ["trader", "admin"];
 const READABLE: u32 = 0o644;
 
@@ -22,7 +16,7 @@ const READABLE: u32 = 0o644;
 #[derive(Debug, thiserror::Error)]
 pub enum OmsInitError {
     /// A file is there already.
-    #[error("{0} is there already, and nothing is overwritten; name an empty folder")]
+    #[error("{0} is there already, and nothing is written over; name an empty folder")]
     Exists(PathBuf),
     /// A file cannot be written.
     #[error("{0}: cannot be written ({1}); name a folder that this user may write to")]
@@ -44,13 +38,13 @@ pub fn init(folder: &Path, mut password: impl FnMut() -> String) -> Result<Initi
     let secret = |text: String, (user, password, _): &(String, String, PathBuf)| {
         text.replace(&format!("{{{user}}}"), &Secret::from_password(password).to_string())
     };
-    let users = logins.iter().fold(USERS.to_owned(), secret);
+    let users = logins.iter().fold(include_str!("users.toml").to_owned(), secret);
     let mut files = vec![
-        (folder.join("oms.toml"), OMS.to_owned(), READABLE),
+        (folder.join("oms.toml"), include_str!("oms.toml").to_owned(), READABLE),
         (folder.join("users.toml"), users, PRIVATE),
-        (folder.join("instruments.csv"), INSTRUMENTS.to_owned(), READABLE),
-        (folder.join("accounts.csv"), ACCOUNTS.to_owned(), READABLE),
-        (folder.join("symbols.csv"), SYMBOLS.to_owned(), READABLE),
+        (folder.join("instruments.csv"), include_str!("instruments.csv").to_owned(), READABLE),
+        (folder.join("accounts.csv"), include_str!("accounts.csv").to_owned(), READABLE),
+        (folder.join("symbols.csv"), include_str!("symbols.csv").to_owned(), READABLE),
     ];
     files.extend(logins.iter().map(|(_, password, file)| (file.clone(), format!("{password}\n"), PRIVATE)));
     if let Some((file, ..)) = files.iter().find(|(file, ..)| fs::symlink_metadata(file).is_ok()) {
