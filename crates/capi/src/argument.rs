@@ -90,7 +90,6 @@ fn no_kind(kind: u8) -> CallFailure {
     CallFailure::invalid(format!("the kind {kind} is reserved; use {FIRST_KIND} to 255"))
 }
 
-/// Rejects a null pointer.
 #[inline(always)]
 pub fn check_pointer<T>(what: &str, given: *const T) -> Result<(), CallFailure> {
     if given.is_null() { Err(CallFailure::null(what)) } else { Ok(()) }

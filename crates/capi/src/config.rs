@@ -277,7 +277,6 @@ impl tp_queue_config {
     }
 }
 
-/// Converts the number of a [`tp_wait`].
 pub fn wait_of(number: u32) -> Result<Wait, CallFailure> {
     const WAITS: [(u32, Wait); 4] = [
         (tp_wait::TP_WAIT_BLOCK as u32, Wait::Block),

@@ -14,9 +14,7 @@ use tickpath_log::ForkGeneration;
 
 use crate::status::{CallFailure, tp_status};
 
-/// No call is running.
 const FREE: u8 = 0;
-/// A call is running.
 const IN_USE: u8 = 1;
 /// A panic has left the object in an unknown state.
 const BROKEN: u8 = 2;
@@ -55,7 +53,6 @@ macro_rules! handle_type {
 
 pub(crate) use handle_type;
 
-/// Handle of an opened object.
 pub struct Handle<T> {
     birthplace: ForkGeneration,
     state: AtomicU8,

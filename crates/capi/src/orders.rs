@@ -231,7 +231,6 @@ unsafe fn send_request<A: RequestStruct>(
 }
 
 impl OrdersSession {
-    /// Sends a request; returns its id.
     fn send(&mut self, given: &impl RequestStruct) -> Result<u64, CallFailure> {
         if let Some(why) = &self.ended {
             return Err(ended_failure(why));
@@ -330,7 +329,6 @@ impl tp_orders_config {
     }
 }
 
-/// Creates the error of a session that has ended.
 fn ended_failure(why: &ClientError) -> CallFailure {
     CallFailure::new(tp_status::TP_ENDED, format!("{why}; this session is over: close it, and open another one"))
 }

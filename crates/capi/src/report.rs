@@ -333,7 +333,6 @@ pub fn explanation(event: &ClientEvent) -> String {
     sentence.to_owned()
 }
 
-/// Returns the reason for a denial, with the remedy.
 fn denial_reason(code: u16) -> String {
     let newer = || format!("the OMS has denied it by a check of code {code}, which is newer than this library");
     Denial::from_code(code).map_or_else(newer, |denial| denial.to_string())

@@ -69,7 +69,6 @@ pub extern "C" fn tp_last_error() -> *const c_char {
     sentence.ok().flatten().unwrap_or(c"".as_ptr())
 }
 
-/// Error of a call.
 #[derive(Debug)]
 pub struct CallFailure {
     status: tp_status,
@@ -77,12 +76,10 @@ pub struct CallFailure {
 }
 
 impl CallFailure {
-    /// Creates an error with this status and this sentence.
     pub fn new(status: tp_status, sentence: impl Into<String>) -> Self {
         Self { status, sentence: sentence.into() }
     }
 
-    /// Creates the error of an invalid call.
     pub fn invalid(sentence: impl Into<String>) -> Self {
         Self::new(tp_status::TP_INVALID, sentence)
     }
@@ -104,7 +101,6 @@ impl CallFailure {
     }
 }
 
-/// Converts text to a C string.
 pub fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).expect("its zeros are gone")
 }

@@ -69,12 +69,10 @@ impl OmsConnection {
         self.clock.ns_between(self.connected_at, self.clock.ticks()).max(0) as u64
     }
 
-    /// Returns true if writing has failed for good.
     pub fn is_broken(&self) -> bool {
         self.write_error.is_some()
     }
 
-    /// Returns true if the pending output has reached its limit.
     pub fn is_full(&self) -> bool {
         self.out.len() - self.sent >= MAX_PENDING_BYTES
     }

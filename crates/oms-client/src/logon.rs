@@ -27,7 +27,6 @@ pub(crate) struct Connector {
     client: u32,
 }
 
-/// A client's wishes in its logon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogonRequest {
     pub is_reconnect: bool,
@@ -133,7 +132,6 @@ impl Connector {
     }
 }
 
-/// A connection whose logon is in progress.
 struct LogonHandshake<'a> {
     connector: &'a Connector,
     started: u64,

@@ -136,7 +136,6 @@ impl SequenceNumbers {
         }
     }
 
-    /// Reports all unconfirmed requests as in doubt.
     pub fn report_in_doubt(&mut self, on_event: &mut dyn FnMut(ClientEvent)) {
         self.drain_unconfirmed(on_event, |number, request| ClientEvent::InDoubt { number, request });
     }

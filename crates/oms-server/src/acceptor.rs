@@ -35,7 +35,6 @@ use super::stream::ClientStream;
 use super::tls::ServerCertificate;
 use crate::settings::OmsUser;
 
-/// Time limit of a logon.
 const LOGON_TIMEOUT_NS: u64 = 5_000_000_000;
 /// Max accepts per listener and turn, before the connections already there are served.
 const MAX_ACCEPTS: usize = 64;

@@ -16,7 +16,6 @@ use crate::settings::{OmsUser, Users};
 /// Max clients that wait in the channel between the acceptor and the gateway.
 const MAX_ADMITTED: usize = 64;
 
-/// Clients that wait for their session, in the order of their logons.
 pub(super) struct AdmissionQueue {
     admitted: Receiver<AdmittedClient>,
     /// The acceptor; dropped after `admitted`, because its thread may block on sending there.

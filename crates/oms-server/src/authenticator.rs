@@ -36,7 +36,6 @@ pub(crate) struct Authenticator<C> {
     decoys_version: u64,
 }
 
-/// Outcome of a turn of a connection.
 pub(crate) enum LogonOutcome {
     Pending,
     Closed,

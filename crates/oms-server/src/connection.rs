@@ -26,7 +26,6 @@ const MAX_COPY_BYTES: usize = size_of::<CopyHeader>() + 128;
 /// Reason for the end of a user's connections, and for the refusal of a logon in progress, after an admin's change.
 pub(crate) const RIGHTS_CHANGED: &str = "the user's rights have changed; log in again";
 
-/// A logged-in client.
 pub(crate) struct ClientConnection {
     pub stream: ClientStream,
     pub input: ClientInput,
@@ -51,7 +50,6 @@ pub(crate) struct ClientConnection {
     pub is_journaled: bool,
 }
 
-/// Bytes received from a client.
 pub(crate) struct ClientInput {
     pub inbox: FrameBuffer,
     /// The socket may have more to read.
@@ -60,21 +58,17 @@ pub(crate) struct ClientInput {
     pub received: u64,
 }
 
-/// Rate limit of a client's requests.
 pub(crate) struct RequestLimit {
     pub bucket: TokenBucket,
     /// Id of the client's latest mass cancel, whose reports cost tokens; zero if it has sent none.
     pub mass_cancel: ClientOrderId,
 }
 
-/// Position of a client in its reports.
 pub(crate) struct ReportPosition {
-    /// Number of the next report to be sent.
     pub next: u64,
     pub source: ReportSource,
 }
 
-/// Questions and admin commands of a client.
 pub(crate) struct PendingControl {
     pub outstanding: OutstandingControl,
     /// Next question or admin command, pending until the one before it is answered. No frame behind it is read;
@@ -91,7 +85,6 @@ pub(crate) struct Liveness {
     pub timeout: u64,
 }
 
-/// Source of a client's reports.
 pub(crate) enum ReportSource {
     Live,
     /// The history, until the client has caught up.
@@ -107,7 +100,6 @@ pub(crate) enum OutstandingControl {
     Sent,
 }
 
-/// Reason for the end of a connection.
 pub(crate) enum DisconnectReason {
     /// The client has closed the connection, or it broke.
     ByClient(String),
@@ -146,7 +138,6 @@ impl Liveness {
 }
 
 impl ClientConnection {
-    /// Creates the connection of a client that was just admitted.
     pub fn new(
         stream: ClientStream,
         inbox: FrameBuffer,

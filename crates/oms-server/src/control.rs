@@ -125,7 +125,6 @@ pub(crate) struct ControlServer {
     configs: Receiver<NewTradingConfig>,
     replies: Sender<CoreReply>,
     events: SyncSender<ServerEvent>,
-    /// Number of notices that were passed on.
     notices_sent: u64,
     started: u64,
     sessions: Arc<AtomicU64>,

@@ -59,7 +59,6 @@ struct CopyProgress {
     from: u64,
 }
 
-/// A topic with the files that its thread reads and writes.
 struct CopyPublisher {
     settings: CopyTopic,
     journal: PathBuf,

@@ -70,7 +70,6 @@ impl DenialBudget {
         self.counts.clear();
     }
 
-    /// Returns the message to a session whose budget is used up.
     pub fn sentence(&self, session: u16) -> String {
         let denied = self.counts.get(&session).map_or(0, |count| count.denied);
         format!(

@@ -56,7 +56,6 @@ pub(crate) struct GatewayParts {
     pub configs: Sender<NewTradingConfig>,
 }
 
-/// The sockets of logged-in clients, and the state of their sessions.
 pub(crate) struct Gateway<C> {
     pub(super) clock: C,
     pub(super) config: ServerConfig,

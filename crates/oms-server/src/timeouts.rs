@@ -42,7 +42,6 @@ impl<C: Clock> Gateway<C> {
         Ok(())
     }
 
-    /// Ends the connections of users that have changed.
     fn disconnect_changed_users(&mut self, sink: &mut impl InputSink) -> Result<(), OmsError> {
         let Some(users) = self.admissions.changed_users() else { return Ok(()) };
         let changed = self.clients.slots_where(|connection| {

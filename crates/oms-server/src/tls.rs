@@ -27,7 +27,6 @@ pub struct ServerTlsFiles {
     pub key: PathBuf,
 }
 
-/// The certificate as its files have it, also after they change.
 pub(crate) struct ServerCertificate {
     files: ServerTlsFiles,
     config: Arc<rustls::ServerConfig>,

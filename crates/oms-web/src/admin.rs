@@ -19,7 +19,6 @@ const POLL_MS: u64 = 50;
 const INSTRUMENTS_MS: u32 = 5_000;
 const COMMANDS: usize = 16;
 
-/// A session of an admin, until dropped.
 pub(crate) struct AdminSession {
     commands: SyncSender<PageCommand>,
     /// The reason for the session's end, once it has ended.

@@ -15,7 +15,6 @@ const MAX_CREDENTIALS_BYTES: usize = 1_024;
 
 pub(crate) type HttpRefusal = (StatusCode, String);
 
-/// The cookie and the token of a login, as received in a request.
 #[derive(Debug)]
 pub(crate) struct LoginProof {
     pub cookie: String,

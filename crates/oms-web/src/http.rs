@@ -278,7 +278,6 @@ fn too_many(seconds: i64) -> HttpResponse {
     answer
 }
 
-/// Returns the last frame that a user may see, with the user's name.
 async fn frame(login: RequestLogin, shown: &PageState) -> HttpResponse {
     #[derive(Serialize)]
     struct FrameBody<'a> {

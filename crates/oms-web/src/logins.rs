@@ -154,7 +154,6 @@ impl Logins {
         Err("the session of an older login has not ended yet; try again".to_owned())
     }
 
-    /// Removes the logins that are over, and returns the rest.
     fn live_logins(&self) -> MutexGuard<'_, Vec<PageLogin>> {
         let mut list = lock(&self.list);
         let now = self.clock.ticks();

@@ -129,7 +129,6 @@ impl PrometheusText {
     }
 }
 
-/// Returns the name of a denial.
 pub fn denial(code: u16) -> String {
     Denial::from_code(code).map_or_else(|| "other".to_owned(), code_name)
 }

@@ -37,7 +37,6 @@ pub(crate) struct PageState {
     tries: Mutex<PasswordAllowances>,
 }
 
-/// A user who views the page, and the last frame made for it.
 struct Viewer {
     rights: Rights,
     /// The user's last request, and the frame's creation time, in ticks; zero for never.
@@ -59,7 +58,6 @@ impl PageState {
         Self { names, hosts, logins, notify, clock, meters, viewers, tries }
     }
 
-    /// Stores a frame for the user that it was made for.
     pub fn store_frame(&self, user: &str, frame: OmsView) {
         if let Some(viewer) = lock(&self.viewers).get_mut(user) {
             (viewer.frame, viewer.frame_made_at) = (Arc::new(frame), self.clock.ticks());

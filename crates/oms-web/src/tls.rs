@@ -107,7 +107,6 @@ fn file_stamps(files: &PageTlsFiles) -> PageFileStamps {
     })
 }
 
-/// A connection of a port, encrypted or not.
 pub(crate) enum PageStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<NonblockingSocket>>),

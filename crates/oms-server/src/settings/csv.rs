@@ -75,7 +75,6 @@ pub(super) fn read<T>(
     Ok(mistakes.into_result(values)?)
 }
 
-/// Checks the names of the columns, and reports their mistakes.
 fn check_header(head: &StringRecord, line: usize, columns: TableColumns, mistakes: &mut Mistakes) -> bool {
     for (index, name) in head.iter().enumerate() {
         if !columns.names().any(|column| column == name) {

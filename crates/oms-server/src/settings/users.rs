@@ -198,7 +198,6 @@ fn read_user(
     read
 }
 
-/// Takes the filter of a user's drop copy, if the user has one.
 fn read_drop_copy(user: &mut Section<'_>, read: &OmsUser) -> Option<CopyFilter> {
     let is_one = user.flag("drop_copy").unwrap_or(false);
     let filter = CopyFilter::from_section(user, read.accounts.clone(), "copy_users");
