@@ -138,8 +138,8 @@ pub unsafe trait SizedStruct: Copy {
     fn first_bytes() -> usize;
 }
 
-/// Implements [`SizedStruct`] for a struct of numbers and pointers. Asserts that the first version ends behind the field
-/// `$last`, and that the fields' sizes add up to the struct's.
+/// Implements [`SizedStruct`] for a struct of numbers and pointers. Asserts that the first version ends behind the
+/// field `$last`, and that the fields' sizes add up to the struct's.
 macro_rules! sized_struct {
     ($name:ident: $first_bytes:literal to $last:ident: $type:ty, $sum:expr) => {
         // SAFETY: all fields are numbers or pointers, without padding, as the assertions show.

@@ -4,8 +4,8 @@
 //!   tp_orders_open(config) ── logs on ──> tp_orders ── submit, cancel, replace ──> a request's id; no call waits
 //!                                             └─────── poll, wait ───────────────> tp_order_event
 //! ```
-//! `tp_orders` holds a [`tickpath_oms_client::Client`], which keeps the session across lost connections; nothing runs in
-//! the background, except while a lost connection is made again. Events wait here until C has room for them.
+//! `tp_orders` holds a [`tickpath_oms_client::Client`], which keeps the session across lost connections; nothing runs
+//! in the background, except while a lost connection is made again. Events wait here until C has room for them.
 //!
 //! Not covered: orders with triggers, mass cancels, queries, admin commands, and drop copies.
 

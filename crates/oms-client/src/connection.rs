@@ -162,7 +162,7 @@ impl OmsConnection {
         self.wake();
     }
 
-    /// Returns false if there may be something to read already; otherwise a writer of its lanes wakes the client from now on.
+    /// Returns false if there may be something to read already; otherwise writers of its lanes wake the client.
     fn arm_wakeup(&mut self) -> bool {
         if self.write_error.is_some() || self.socket.has_more() {
             return false;

@@ -137,8 +137,8 @@ pub struct ClientLogon {
 }
 
 impl ClientLogon {
-    /// Begins a logon, and returns the client's first message. The password is taken byte by byte, as [`Secret::from_password`]
-    /// takes it; over TLS the proof is bound to the connection.
+    /// Begins a logon, and returns the client's first message. The password is taken byte by byte, as
+    /// [`Secret::from_password`] takes it; over TLS the proof is bound to the connection.
     pub fn new(user: &str, password: &str, binding: Option<&Binding>) -> Result<(Self, Vec<u8>), ScramError> {
         if !is_user(user) {
             return Err(ScramError::User);

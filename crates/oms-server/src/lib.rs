@@ -91,8 +91,8 @@ use control::{ControlServer, GatewayWaker};
 use gateway::{Gateway, GatewayParts};
 use socket_poll::WAKER_TOKEN;
 
-/// Runs an OMS as a server until `stop` is set, as [`tickpath_oms_runtime::layout::run`] does. The process is not dumpable from
-/// then on.
+/// Runs an OMS as a server until `stop` is set, as [`tickpath_oms_runtime::layout::run`] does. The process is not
+/// dumpable from then on.
 pub fn run<C: Clock + Sync>(
     clock: C,
     config: &Config,
