@@ -185,14 +185,14 @@ fn an_invalid_frame_ends_only_its_own_connection() {
         };
         let malformed = NewOrder { side: 9, ..order };
         let cases: [(&str, Vec<u8>); 8] = [
-            ("none of ours", head(u32::MAX, 0).as_bytes().to_vec()),
-            ("none of ours", head(8, 9).as_bytes().to_vec()),
-            ("none of ours", b"GET / HTTP/1.1\r\nHost: oms\r\n\r\n".to_vec()),
-            ("some are lost", frame(Kind::NewOrder.code(), 7, order.as_bytes())),
+            ("not of this protocol", head(u32::MAX, 0).as_bytes().to_vec()),
+            ("not of this protocol", head(8, 9).as_bytes().to_vec()),
+            ("not of this protocol", b"GET / HTTP/1.1\r\nHost: oms\r\n\r\n".to_vec()),
+            ("requests are lost", frame(Kind::NewOrder.code(), 7, order.as_bytes())),
             ("a code in it is unknown", frame(Kind::NewOrder.code(), 0, malformed.as_bytes())),
-            ("none that this user may send", frame(Kind::ExecutionReport.code(), 0, &[0; 104])),
-            ("none that this user may send", frame(Word::Welcome.code(), 0, &[0; 56])),
-            ("none that this user may send", frame(RecordKind::Kill.code(), 0, &[0; 64])),
+            ("not one that this user may send", frame(Kind::ExecutionReport.code(), 0, &[0; 104])),
+            ("not one that this user may send", frame(Word::Welcome.code(), 0, &[0; 56])),
+            ("not one that this user may send", frame(RecordKind::Kill.code(), 0, &[0; 64])),
         ];
         for (id, (why, bytes)) in (10..).zip(cases) {
             let mut raw = RawClient::login(&house, "anna", 0, 0);

@@ -476,7 +476,7 @@ fn a_public_web_port_needs_tls_or_the_insecure_key() {
         let open = format!("{key} = \"0.0.0.0:{port}\"");
         files.change("oms.toml", &open, &format!("{open}\ninsecure = true"));
         let told = files.read().warnings(LogoutCleanup::Kept(""));
-        assert!(told.iter().any(|doubt| doubt.contains("passwords among it")), "{told:?}");
+        assert!(told.iter().any(|doubt| doubt.contains("passwords included")), "{told:?}");
     }
     let files = Files::new();
     let line = files.change("oms.toml", "#hosts = []", "hosts = [\"desk-1.example:8080\"]");

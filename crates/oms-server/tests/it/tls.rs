@@ -191,10 +191,10 @@ fn an_unusable_certificate_is_refused_with_its_remedy() {
     let broken = good.0.replacen("MII", "MIA", 1);
     for (pair, told) in [
         (authority.certify(&["a"], 2020), "has expired"),
-        ((good.0.clone(), other.1), "is not that of the certificate"),
+        ((good.0.clone(), other.1), "does not belong to the certificate"),
         ((good.1.clone(), good.1.clone()), "certificate.pem: there is no certificate in it"),
         ((good.0.clone(), good.0.clone()), "key.pem: there is no private key in it"),
-        ((broken, good.1.clone()), "have a certificate made anew"),
+        ((broken, good.1.clone()), "have a new certificate made"),
         (of_authority, "made with CA:FALSE"),
     ] {
         let files = house.put_certificate(&pair);

@@ -32,9 +32,9 @@ fn only_the_page_itself_may_change_state() {
             format!("Host: evil.example\r\nOrigin: http://evil.example\r\n{json}"),
             login,
             421,
-            "by its address",
+            "by address",
         ),
-        ("/login", format!("Origin: http://{at}\r\n{json}"), login, 421, "by its address"),
+        ("/login", format!("Origin: http://{at}\r\n{json}"), login, 421, "by address"),
         // A request that a form of another site could send.
         (
             "/login",
@@ -68,7 +68,7 @@ fn only_the_page_itself_may_change_state() {
             format!("Host: evil.example\r\nOrigin: http://evil.example\r\n{json}"),
             cancel,
             421,
-            "by its address",
+            "by address",
         ),
         (
             "/cancel",
