@@ -176,10 +176,10 @@ const OTHER: i32 = 16;
 const ENDED: i32 = 17;
 
 /// Compares a program's output with its table, line by line.
-pub(crate) fn check(says: &ExpectedErrors, said: &str) {
-    let mut lines = said.lines();
+pub(crate) fn check(says: &ExpectedErrors, output: &str) {
+    let mut lines = output.lines();
     for (what, status, part) in says {
-        let line = lines.next().unwrap_or_else(|| panic!("nothing was said of '{what}':\n{said}"));
+        let line = lines.next().unwrap_or_else(|| panic!("nothing was said of '{what}':\n{output}"));
         let sentence = line.strip_prefix(&format!("{what}: {status} "));
         let is_told = sentence.is_some_and(|sentence| sentence.contains(part));
         assert!(is_told, "'{what}: {status} …{part}…' was to be said, not '{line}'");

@@ -68,8 +68,8 @@ fn gaps_and_duplicates_are_reported_and_counted() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 3));
     peer.report([3, 4, 4, 7, 3, 8]);
-    let told = event_keys(&reports(&mut client, 4));
-    assert_eq!(told, ["connected", "report 3", "report 4", "double 4", "gap 5 7", "report 7", "double 3", "report 8"]);
+    let keys = event_keys(&reports(&mut client, 4));
+    assert_eq!(keys, ["connected", "report 3", "report 4", "double 4", "gap 5 7", "report 7", "double 3", "report 8"]);
     let counts = client.counts();
     assert_eq!((counts.reports, counts.gaps, counts.missing, counts.duplicates), (4, 1, 2, 2));
 }

@@ -35,10 +35,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_bytes_of_a_session(said in vec(bytes(), 0..20)) {
+    fn any_bytes_of_a_session(output in vec(bytes(), 0..20)) {
         let oms = FakeOms::unix();
         let (mut client, mut peer) = oms.meet(Config { reconnect: false, ..oms.config() }, welcome(2, 2));
-        peer.try_say(&said.concat());
+        peer.try_say(&output.concat());
         drop(peer);
         let events = drain(&mut client);
         prop_assert!(matches!(events.last(), Some(ClientEvent::Disconnected { .. })), "{:?}", events);
@@ -47,13 +47,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_of_a_logon(said in vec(bytes(), 1..5), answers in any::<bool>()) {
+    fn any_bytes_of_a_logon(output in vec(bytes(), 1..5), answers in any::<bool>()) {
         let oms = FakeOms::unix();
         let (client, ()) = oms.beside(oms.config(), |mut peer| {
             if answers {
                 peer.logon();
             }
-            peer.try_say(&said.concat());
+            peer.try_say(&output.concat());
         });
         prop_assert!(!client.unwrap_err().to_string().is_empty());
     }

@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::fake_oms::{FakeOms, PASSWORD, order, welcome};
 
-fn told(config: Config) -> String {
+fn error_text(config: Config) -> String {
     Client::connect(config).map(drop).unwrap_err().to_string()
 }
 
@@ -20,16 +20,16 @@ fn an_unreachable_address_is_named() {
     fs::write(&file, "no socket").unwrap();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for url in [format!("unix://{}", none.display()), format!("unix://{}", file.display()), format!("tcp://{free}")] {
-        let told = told(Config::new(url.clone(), "anna", "x"));
-        assert!(told.contains(&url) && told.contains("is it running"), "{told}");
+        let text = error_text(Config::new(url.clone(), "anna", "x"));
+        assert!(text.contains(&url) && text.contains("is it running"), "{text}");
     }
 }
 
 #[test]
 fn an_invalid_address_is_reported_without_its_password() {
     for url in ["", "oms.sock", "redis://host", "tcp://anna:horse@host:1"] {
-        let told = told(Config::new(url, "anna", "x"));
-        assert!(told.contains("tcp://HOST:PORT") && !told.contains("horse"), "{told}");
+        let text = error_text(Config::new(url, "anna", "x"));
+        assert!(text.contains("tcp://HOST:PORT") && !text.contains("horse"), "{text}");
     }
 }
 
@@ -116,8 +116,8 @@ fn an_oms_that_closes_during_the_logon_is_an_error() {
         peer.logon();
         peer.refuse(LogonRejectReason::Stopping, "the OMS stops;\u{1b}[31m come back");
     });
-    let told = client.unwrap_err().to_string();
-    assert_eq!(told, "the OMS refused: the OMS stops; [31m come back", "and nothing of it steers a terminal");
+    let text = client.unwrap_err().to_string();
+    assert_eq!(text, "the OMS refused: the OMS stops; [31m come back", "and nothing of it steers a terminal");
 }
 
 #[test]

@@ -68,8 +68,8 @@ fn another_journal_is_reported_and_open_requests_are_in_doubt() {
     let mut peer = oms.accept();
     peer.let_in(Welcome { journal: 88, ..welcome(0, 0) });
     peer.report([0]);
-    let told = event_keys(&reports(&mut client, 1));
-    assert_eq!(told, ["connected", "journal 77 88", "in doubt 0 1", "report 0"]);
+    let keys = event_keys(&reports(&mut client, 1));
+    assert_eq!(keys, ["connected", "journal 77 88", "in doubt 0 1", "report 0"]);
     assert_eq!(client.send(&order(2)), Ok(0));
 }
 
@@ -89,14 +89,14 @@ fn numbers_used_by_another_client_leave_requests_in_doubt() {
 fn a_restarted_program_resumes_from_its_last_report() {
     let oms = FakeOms::unix();
     let since = Since::Report { journal: JOURNAL, number: 5, last_sum: 1 };
-    for (told, welcome) in [
+    for (expected, welcome) in [
         (vec!["connected"], welcome(0, 5)),
         (vec!["connected", "gap 5 8"], welcome(0, 8)),
         (vec!["connected", "again 2 5"], welcome(0, 2)),
         (vec!["connected", "journal 77 9"], Welcome { journal: 9, ..welcome(0, 0) }),
     ] {
         let (mut client, _peer) = oms.meet(Config { since, ..oms.config() }, welcome);
-        assert_eq!(event_keys(&back(&mut client)), told);
+        assert_eq!(event_keys(&back(&mut client)), expected);
     }
     let (mut client, _peer) = oms.meet(Config { since: Since::Start, ..oms.config() }, welcome(0, 30));
     assert_eq!(

@@ -60,16 +60,18 @@ fn unknown_users_look_like_known_users() {
         let (_, first) = ClientLogon::new("nobody", "x", None).unwrap();
         let (_, challenge) = ServerLogon::begin(&first, None, |_| secret).unwrap();
         let challenge = String::from_utf8(challenge).unwrap();
-        let (_, told) = challenge.split_once(',').unwrap();
-        told.to_owned()
+        let (_, parameters) = challenge.split_once(',').unwrap();
+        parameters.to_owned()
     };
     let decoy = |key: &[u8], user: &str| Secret::decoy(key, user);
     assert_eq!(challenge(decoy(b"key", "nobody")), challenge(decoy(b"key", "nobody")));
     assert_ne!(decoy(b"key", "nobody"), decoy(b"key", "nobody2"));
     assert_ne!(decoy(b"key", "nobody"), decoy(b"another", "nobody"));
-    let (told, of_a_user) = (challenge(decoy(b"key", "nobody")), challenge(ANNA.clone()));
-    let form = |told: &str| (told.len(), told.split_once(",i=").map(|(_, iterations)| iterations.to_owned()));
-    assert_eq!(form(&told), form(&of_a_user));
+    let (parameters, of_a_user) = (challenge(decoy(b"key", "nobody")), challenge(ANNA.clone()));
+    let form = |parameters: &str| {
+        (parameters.len(), parameters.split_once(",i=").map(|(_, iterations)| iterations.to_owned()))
+    };
+    assert_eq!(form(&parameters), form(&of_a_user));
     assert_eq!(log_on("nobody", "x", &decoy(b"key", "nobody")).0, Err(ScramError::Proof));
 }
 

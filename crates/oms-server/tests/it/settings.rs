@@ -52,11 +52,11 @@ impl Files {
     }
 
     /// Returns the messages about the files, without the folder and the first line.
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         let Err(faults) = Settings::read(&self.at("oms.toml")) else { return "nothing".to_owned() };
         let folder = format!("{}/", self.0.path().display());
-        let told = faults.to_string().replace(&folder, "");
-        told.split_once('\n').expect("mistakes follow the first line").1.to_owned()
+        let sentence = faults.to_string().replace(&folder, "");
+        sentence.split_once('\n').expect("mistakes follow the first line").1.to_owned()
     }
 
     fn users(&self) -> UsersFile {
@@ -113,9 +113,9 @@ fn the_initial_files_are_valid_and_state_the_defaults() {
     let spoken: Vec<String> = text.lines().map(spoken).collect();
     assert!(spoken.iter().filter(|line| !text.contains(&format!("\n{line}"))).count() > 12, "they are spoken now");
     files.write("oms.toml", &spoken.join("\n"));
-    let said = files.read();
-    assert_eq!(said.denials, settings.denials);
-    assert_eq!((said.core, said.sessions, said.venues), (settings.core, settings.sessions, settings.venues));
+    let output = files.read();
+    assert_eq!(output.denials, settings.denials);
+    assert_eq!((output.core, output.sessions, output.venues), (settings.core, settings.sessions, settings.venues));
 }
 
 #[test]
@@ -144,8 +144,11 @@ fn two_drop_copy_topics_need_two_names() {
     files.change("oms.toml", "[core]\n", &format!("{one}{}[core]\n", section("fills")));
     assert_eq!(files.read().drop_copies.len(), 2);
     files.change("oms.toml", "[core]\n", &format!("{one}[core]\n"));
-    let told = files.told();
-    assert!(told.contains("'reports' at nats://127.0.0.1:4222 is published already; name each topic once"), "{told}");
+    let sentence = files.reported();
+    assert!(
+        sentence.contains("'reports' at nats://127.0.0.1:4222 is published already; name each topic once"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -251,13 +254,13 @@ fn every_mistake_of_a_file_is_reported_at_its_line() {
         let places = [("@0", line), ("@1", line + 1), ("@2", line + 2)];
         let expected =
             places.iter().fold(expected.to_owned(), |text, (place, line)| text.replace(place, &line.to_string()));
-        assert_eq!(files.told(), expected, "of {to}");
+        assert_eq!(files.reported(), expected, "of {to}");
     }
     let files = Files::new();
     files.write("oms.toml", "users = 'users.toml'\n");
-    let told = files.told();
-    assert!(told.contains("oms.toml:1: [listen] has no address; set 'unix'"), "{told}");
-    assert!(told.contains("oms.toml:1: there is no [[venue]]; orders need one"), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.contains("oms.toml:1: [listen] has no address; set 'unix'"), "{sentence}");
+    assert!(sentence.contains("oms.toml:1: there is no [[venue]]; orders need one"), "{sentence}");
 }
 
 #[test]
@@ -349,7 +352,7 @@ fn an_invalid_line_of_the_instruments_is_reported_by_number() {
         files.write("instruments.csv", table);
         let all: Vec<&str> = instrument_columns().collect();
         assert_eq!(
-            files.told(),
+            files.reported(),
             format!("instruments.csv:{}", expected.replace("@all", &all.join(","))),
             "of {table:?}"
         );
@@ -395,7 +398,7 @@ fn an_invalid_limit_is_reported_by_its_line() {
     ] {
         let files = Files::new();
         files.write("accounts.csv", &format!("{head}{line}\n"));
-        assert_eq!(files.told(), format!("accounts.csv:2: {expected}"), "of {line}");
+        assert_eq!(files.reported(), format!("accounts.csv:2: {expected}"), "of {line}");
     }
 }
 
@@ -454,14 +457,14 @@ fn the_core_accepts_every_valid_configuration() {
 fn a_public_address_needs_tls_or_the_insecure_key() {
     let files = Files::new();
     let line = files.change("oms.toml", "127.0.0.1:7001", "0.0.0.0:7001");
-    let told = files.told();
-    assert!(told.contains(&format!("oms.toml:{line}: [listen] tcp: other hosts can reach it")), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.contains(&format!("oms.toml:{line}: [listen] tcp: other hosts can reach it")), "{sentence}");
     let line = files.change("oms.toml", "#   [tls]\n#   certificate", "[tls]\ncertificate");
-    let told = files.told();
-    assert!(told.contains(&format!("oms.toml:{line}: [tls] 'key' is missing")), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.contains(&format!("oms.toml:{line}: [tls] 'key' is missing")), "{sentence}");
     files.change("oms.toml", "#   key = ", "key = ");
-    let told = files.told();
-    assert!(told.contains(&format!("oms.toml:{line}: tls: certificate.pem: No such file")), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.contains(&format!("oms.toml:{line}: tls: certificate.pem: No such file")), "{sentence}");
     let settings = Settings::read_for_client(&files.at("oms.toml")).expect("a client needs no key");
     assert_eq!(settings.listen.tls.map(|tls| tls.key), Some(files.at("key.pem")));
 }
@@ -471,17 +474,20 @@ fn a_public_web_port_needs_tls_or_the_insecure_key() {
     for (key, port) in [("web", 8080), ("metrics", 9464)] {
         let files = Files::new();
         let line = files.change("oms.toml", &format!("#{key} = \"127.0.0.1"), &format!("{key} = \"0.0.0.0"));
-        let told = files.told();
-        assert!(told.contains(&format!("oms.toml:{line}: {key}: other hosts can reach it")), "{told}");
+        let sentence = files.reported();
+        assert!(sentence.contains(&format!("oms.toml:{line}: {key}: other hosts can reach it")), "{sentence}");
         let open = format!("{key} = \"0.0.0.0:{port}\"");
         files.change("oms.toml", &open, &format!("{open}\ninsecure = true"));
-        let told = files.read().warnings(LogoutCleanup::Kept(""));
-        assert!(told.iter().any(|doubt| doubt.contains("passwords included")), "{told:?}");
+        let sentence = files.read().warnings(LogoutCleanup::Kept(""));
+        assert!(sentence.iter().any(|doubt| doubt.contains("passwords included")), "{sentence:?}");
     }
     let files = Files::new();
     let line = files.change("oms.toml", "#hosts = []", "hosts = [\"desk-1.example:8080\"]");
-    let told = files.told();
-    assert!(told.contains(&format!("oms.toml:{line}: hosts: 'desk-1.example:8080' is no host's name")), "{told}");
+    let sentence = files.reported();
+    assert!(
+        sentence.contains(&format!("oms.toml:{line}: hosts: 'desk-1.example:8080' is no host's name")),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -514,10 +520,10 @@ fn a_calendar_states_the_day_ends() {
     assert_eq!(ends.map(|close| close.expect("there are more").day), [20_261_228, 20_261_229]);
 
     files.write("holidays.txt", "2026-12-25\n2026-12-32\n");
-    let told = files.told();
+    let sentence = files.reported();
     assert!(
-        told.starts_with(&format!("oms.toml:{}: [day] holidays_file: line 2 of holidays.txt: ", line + 3)),
-        "{told}"
+        sentence.starts_with(&format!("oms.toml:{}: [day] holidays_file: line 2 of holidays.txt: ", line + 3)),
+        "{sentence}"
     );
     files.write("holidays.txt", "");
     for (from, to, key, told_as) in [
@@ -535,7 +541,7 @@ fn a_calendar_states_the_day_ends() {
         ),
     ] {
         files.change("oms.toml", from, to);
-        let told = files.told();
-        assert!(told.contains(&format!("oms.toml:{}: {told_as}", line + key)), "{told}");
+        let sentence = files.reported();
+        assert!(sentence.contains(&format!("oms.toml:{}: {told_as}", line + key)), "{sentence}");
     }
 }

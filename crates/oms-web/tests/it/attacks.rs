@@ -33,7 +33,7 @@ fn only_health_and_page_files_need_no_login() {
 
 #[test]
 fn neither_cookie_nor_token_suffices_alone() {
-    let (serving, house) = shown("halves");
+    let (serving, oms) = shown("halves");
     let at = serving.web().expect("it was asked for");
     let answer = log_in([127, 0, 0, 1].into(), at, "trader", "right");
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HttpOnly; SameSite=Strict"), "{answer}");
@@ -69,7 +69,7 @@ fn neither_cookie_nor_token_suffices_alone() {
     let answer = ask(at, &kill, r#"{"scope":"firm","target":"","on":true,"cancel":true}"#);
     assert!(answer.starts_with("HTTP/1.1 409 ") && answer.contains("'trader' is no admin"), "{answer}");
     // A removed, disabled or changed user has no login any more.
-    house.dismiss("trader");
+    oms.dismiss("trader");
     assert!(frame(&format!("{cookie}{token}")).starts_with("HTTP/1.1 401 "));
 }
 

@@ -27,13 +27,7 @@ fn only_the_page_itself_may_change_state() {
         ("/login", format!("Host: {at}\r\nOrigin: https://{at}\r\n{json}"), login, 403, "only the page itself"),
         ("/login", format!("{own}Sec-Fetch-Site: cross-site\r\n"), login, 403, "only the page itself"),
         // A host name of an attacker that points here.
-        (
-            "/login",
-            format!("Host: evil.example\r\nOrigin: http://evil.example\r\n{json}"),
-            login,
-            421,
-            "by address",
-        ),
+        ("/login", format!("Host: evil.example\r\nOrigin: http://evil.example\r\n{json}"), login, 421, "by address"),
         ("/login", format!("Origin: http://{at}\r\n{json}"), login, 421, "by address"),
         // A request that a form of another site could send.
         (
@@ -63,13 +57,7 @@ fn only_the_page_itself_may_change_state() {
             "only the page itself",
         ),
         ("/cancel", format!("{own}Sec-Fetch-Site: cross-site\r\n"), cancel, 403, "only the page itself"),
-        (
-            "/cancel",
-            format!("Host: evil.example\r\nOrigin: http://evil.example\r\n{json}"),
-            cancel,
-            421,
-            "by address",
-        ),
+        ("/cancel", format!("Host: evil.example\r\nOrigin: http://evil.example\r\n{json}"), cancel, 421, "by address"),
         (
             "/cancel",
             format!("Host: {at}\r\nOrigin: http://{at}\r\nContent-Type: text/plain\r\n"),
@@ -135,8 +123,8 @@ fn a_login_shows_a_stopped_oms_and_forbids_caching_and_framing() {
     assert!(frame.contains("runs on this host") && frame.contains("\"admin\":null"), "{frame}");
     assert!(frame.contains("\"user\":\"trader\""), "{frame}");
     // The port of the metrics serves nothing else, and accepts a configured host name.
-    let told = ask(metrics, &format!("GET /metrics HTTP/1.1\r\nHost: desk.example\r\n{basic}"), "");
-    assert!(told.starts_with("HTTP/1.1 200 ") && told.contains("tickpath_oms_up 0\n"), "{told}");
+    let sentence = ask(metrics, &format!("GET /metrics HTTP/1.1\r\nHost: desk.example\r\n{basic}"), "");
+    assert!(sentence.starts_with("HTTP/1.1 200 ") && sentence.contains("tickpath_oms_up 0\n"), "{sentence}");
     for path in ["/", "/frame", "/login"] {
         let refused = ask(metrics, &format!("GET {path} HTTP/1.1\r\nHost: {metrics}\r\n{cookie}{token}"), "");
         assert!(refused.starts_with("HTTP/1.1 404 "), "{path}: {refused}");
@@ -166,9 +154,9 @@ fn an_endless_request_blocks_no_other_client() {
 
 #[test]
 fn an_address_in_use_is_an_error() {
-    let (serving, house) = shown("taken");
+    let (serving, oms) = shown("taken");
     let taken = Endpoint { address: serving.web().expect("it was asked for"), tls: None };
-    let config = config("taken-too", &taken, &house);
+    let config = config("taken-too", &taken, &oms);
     let error = serve(&config).err().expect("somebody listens there").to_string();
     assert!(error.contains("cannot listen on 127.0.0.1:") && error.contains("name another address"), "{error}");
 }

@@ -115,13 +115,13 @@ fn all_mistakes_are_reported_in_the_order_of_their_lines() {
 
 #[test]
 fn invalid_toml_is_reported_beside_the_readable_values() {
-    let told = mistakes_of("name = \nport = 0\nport = 2\nprot = 3\n[inner\n");
-    let lines: Vec<&str> = told.lines().collect();
-    assert!(lines[0].starts_with("1: this is no TOML: "), "{told}");
+    let printed = mistakes_of("name = \nport = 0\nport = 2\nprot = 3\n[inner\n");
+    let lines: Vec<&str> = printed.lines().collect();
+    assert!(lines[0].starts_with("1: this is no TOML: "), "{printed}");
     assert_eq!(lines[1], "2: port: 0 is out of range; use 1 to 65535");
-    assert!(lines[2].starts_with("3: this is no TOML: duplicate key"), "{told}");
-    assert!(lines[3].starts_with("5: this is no TOML: "), "{told}");
-    assert_eq!(lines.len(), 4, "no key is called unknown or missing in a file that was not read to its end: {told}");
+    assert!(lines[2].starts_with("3: this is no TOML: duplicate key"), "{printed}");
+    assert!(lines[3].starts_with("5: this is no TOML: "), "{printed}");
+    assert_eq!(lines.len(), 4, "no key is called unknown or missing in a file that was not read to its end: {printed}");
 }
 
 #[test]

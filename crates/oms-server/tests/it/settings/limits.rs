@@ -87,15 +87,15 @@ fn an_invalid_line_of_the_symbols_is_reported_by_number() {
     ] {
         let files = Files::new();
         files.write("symbols.csv", &format!("{head}{lines}\n"));
-        assert_eq!(files.told(), format!("symbols.csv:{expected}"), "of {lines}");
+        assert_eq!(files.reported(), format!("symbols.csv:{expected}"), "of {lines}");
     }
     // A table that could not be read gives no mistakes in another table.
     let files = Files::new();
     files.write("symbols.csv", &format!("{head}2,ETHUSDT,,,,\n"));
     files.write("instruments.csv", "symbol\n");
     files.change("accounts.csv", "\n2,100,", "\n2,many,");
-    let told = files.told();
-    assert!(told.lines().count() == 2 && !told.contains("symbols.csv"), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.lines().count() == 2 && !sentence.contains("symbols.csv"), "{sentence}");
 }
 
 #[test]
@@ -128,14 +128,14 @@ fn an_invalid_limit_of_a_user_or_firm_is_reported_at_its_line() {
     ] {
         let files = Files::new();
         let line = files.change(name, from, to) + usize::from(to.contains('\n'));
-        assert_eq!(files.told(), format!("{name}:{line}: {expected}"), "of {to}");
+        assert_eq!(files.reported(), format!("{name}:{line}: {expected}"), "of {to}");
     }
     let files = Files::new();
     files.change("oms.toml", "#rate_limit = 5000", "rate_limit = 5000");
     files.change("users.toml", "role = \"trade\"", "role = \"trade\"\nrate_limit = 1");
-    let told = files.told();
-    assert!(told.contains("[firm] 'rate_window_ns' is missing"), "{told}");
-    assert!(told.contains("[[user]] 'rate_window_ns' is missing"), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.contains("[firm] 'rate_window_ns' is missing"), "{sentence}");
+    assert!(sentence.contains("[[user]] 'rate_window_ns' is missing"), "{sentence}");
 }
 
 #[test]
@@ -158,9 +158,10 @@ fn limits_of_users_and_of_the_firm_are_read_from_the_files() {
         rate_limit: 4,
         rate_window_ns: 5,
     };
-    let said: Vec<(u16, SessionLimits)> = desk.sessions.iter().map(|config| (config.session, config.limits)).collect();
+    let output: Vec<(u16, SessionLimits)> =
+        desk.sessions.iter().map(|config| (config.session, config.limits)).collect();
     let none = SessionLimits::default();
-    assert_eq!(said, [(0, limits), (1, limits), (2, limits), (3, limits), (8, none), (9, none)]);
+    assert_eq!(output, [(0, limits), (1, limits), (2, limits), (3, limits), (8, none), (9, none)]);
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_mistake_of_a_user_is_reported_at_its_line() {
     ] {
         let files = Files::new();
         files.write("users.toml", &users.replacen(from, to, 1));
-        assert_eq!(files.told(), format!("users.toml:{expected}"), "of {to}");
+        assert_eq!(files.reported(), format!("users.toml:{expected}"), "of {to}");
     }
 }
 
