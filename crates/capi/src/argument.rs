@@ -50,7 +50,7 @@ pub unsafe fn text<'a>(what: &str, given: *const c_char) -> Result<&'a str, Call
     }
     // SAFETY: `given` is not null, and zero-terminated, as the caller guarantees.
     let bytes = unsafe { CStr::from_ptr(given) };
-    bytes.to_str().map_err(|_| CallFailure::invalid(format!("{what} is no UTF-8; write it so")))
+    bytes.to_str().map_err(|_| CallFailure::invalid(format!("{what} is no UTF-8; encode it as UTF-8")))
 }
 
 /// Reads the bytes of a message.
@@ -87,10 +87,9 @@ pub fn check_kind(kind: u8) -> Result<(), CallFailure> {
 #[cold]
 #[inline(never)]
 fn no_kind(kind: u8) -> CallFailure {
-    CallFailure::invalid(format!("the kind {kind} is not ours to give; use {FIRST_KIND} to 255"))
+    CallFailure::invalid(format!("the kind {kind} is reserved; use {FIRST_KIND} to 255"))
 }
 
-/// Rejects a null pointer.
 #[inline(always)]
 pub fn check_pointer<T>(what: &str, given: *const T) -> Result<(), CallFailure> {
     if given.is_null() { Err(CallFailure::null(what)) } else { Ok(()) }
@@ -124,9 +123,9 @@ impl BatchOutcome {
     pub unsafe fn unpublished(count: usize, done: *mut usize, fates: *mut u8) -> Self {
         // No batch can have more messages, and the call is refused.
         let fates = if count > MAX_MESSAGES { null_mut() } else { fates };
-        let told = Self { count, done, fates };
-        told.put(0, |_| Fate::NotPublished);
-        told
+        let outcome = Self { count, done, fates };
+        outcome.put(0, |_| Fate::NotPublished);
+        outcome
     }
 
     /// Runs `act` on the batch and writes the outcome; after a panic every message is in doubt.
@@ -177,13 +176,15 @@ impl SliceList {
         act: impl FnOnce(&[&[u8]]) -> R,
     ) -> Result<R, CallFailure> {
         if count > 0 && (slices.is_null() || count > MAX_MESSAGES) {
-            let sentence = format!("no {count} slices are there; hand over where they are, or a count of 0");
+            let sentence = format!(
+                "the pointer to {count} slices is null, or the count too high; pass their address, or a count of 0"
+            );
             return Err(CallFailure::invalid(sentence));
         }
         let mut listed = Ok(());
-        for at in 0..count {
+        for index in 0..count {
             // SAFETY: within the `count` valid slices.
-            let tp_slice { data, len } = unsafe { slices.add(at).read() };
+            let tp_slice { data, len } = unsafe { slices.add(index).read() };
             // SAFETY: the slice's bytes are valid. They may be freed before the list, whose type is `'static`: the
             // list is emptied before this returns, and never read after a panic.
             match unsafe { bytes(data, len) } {

@@ -8,7 +8,7 @@ use tickpath_bus::Connection;
 use tickpath_clock::HostClock;
 
 use crate::argument::{check_pointer, text};
-use crate::handle::{Handle, HandleObject, close, create};
+use crate::handle::{Handle, close, create, handle_of, handle_type};
 use crate::status::{CallFailure, tp_status};
 
 /// Connection to a transport, with its topics and queues.
@@ -20,11 +20,7 @@ pub(crate) struct ClockedConnection {
     pub clock: HostClock,
 }
 
-impl HandleObject for ClockedConnection {
-    fn c_name() -> &'static str {
-        "tp_bus"
-    }
-}
+handle_type!(tp_bus holds ClockedConnection);
 
 /// Connects to the transport that `url` names: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST,
 /// kafka://HOST; docs/bus.md lists all URLs. Writes the handle to `out`, or null on an error. A lost server connection
@@ -52,15 +48,14 @@ pub unsafe extern "C" fn tp_connect(url: *const c_char, out: *mut *mut tp_bus) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_bus_close(bus: *mut tp_bus) -> tp_status {
     // SAFETY: null or an open handle that is never used again, as the header requires.
-    unsafe { close(bus, |bus| &bus.0) }
+    unsafe { close(bus) }
 }
 
 /// Removes everything that a topic has left behind. A topic that does not exist is no error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_bus_remove(bus: *mut tp_bus, topic: *const c_char) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let bus = unsafe { bus.as_ref() };
-    Handle::with_exclusive(bus.map(|bus| &bus.0), |bus| {
+    Handle::with_exclusive(unsafe { handle_of(bus) }, |bus| {
         // SAFETY: null or zero-terminated text, as the header requires.
         let topic = unsafe { text("topic", topic)? };
         bus.connection.remove_topic(topic).map_err(CallFailure::from)
@@ -71,8 +66,7 @@ pub unsafe extern "C" fn tp_bus_remove(bus: *mut tp_bus, topic: *const c_char) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_bus_remove_queue(bus: *mut tp_bus, queue: *const c_char) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let bus = unsafe { bus.as_ref() };
-    Handle::with_exclusive(bus.map(|bus| &bus.0), |bus| {
+    Handle::with_exclusive(unsafe { handle_of(bus) }, |bus| {
         // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
         bus.connection.remove_queue(queue).map_err(CallFailure::from)
@@ -84,13 +78,12 @@ pub unsafe extern "C" fn tp_bus_remove_queue(bus: *mut tp_bus, queue: *const c_c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_bus_waiting(bus: *mut tp_bus, queue: *const c_char, waiting: *mut u64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let bus = unsafe { bus.as_ref() };
-    Handle::with_exclusive(bus.map(|bus| &bus.0), |bus| {
+    Handle::with_exclusive(unsafe { handle_of(bus) }, |bus| {
         // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
         check_pointer("waiting", waiting)?;
         let Some(count) = bus.connection.count_waiting(queue)? else {
-            let sentence = "this transport cannot tell how many messages wait; ask its server";
+            let sentence = "this transport does not count the messages that wait; ask its server";
             return Err(CallFailure::new(tp_status::TP_UNSUPPORTED, sentence));
         };
         // SAFETY: not null, and a valid place for a number, as the header requires.
@@ -101,8 +94,8 @@ pub unsafe extern "C" fn tp_bus_waiting(bus: *mut tp_bus, queue: *const c_char, 
 
 /// Reports whether the URL names a server.
 fn is_served(url: &str) -> bool {
-    let is_here = ["shm://", "file://"].iter().any(|scheme| url.starts_with(scheme));
-    !is_here && tickpath_bus::transport_of(url).is_some()
+    let is_local = ["shm://", "file://"].iter().any(|scheme| url.starts_with(scheme));
+    !is_local && tickpath_bus::transport_of(url).is_some()
 }
 
 /// Ignores SIGPIPE unless the program handles it, as the start of every Rust program does: transports rely on a lost
@@ -111,8 +104,8 @@ pub(crate) fn ignore_broken_pipes() {
     // SAFETY: zeros are a valid `sigaction`: numbers, and no function.
     let mut now: libc::sigaction = unsafe { zeroed() };
     // SAFETY: the call changes nothing, and writes to a valid place.
-    let asked = unsafe { libc::sigaction(libc::SIGPIPE, null(), &raw mut now) };
-    if asked == 0 && now.sa_sigaction == libc::SIG_DFL {
+    let status = unsafe { libc::sigaction(libc::SIGPIPE, null(), &raw mut now) };
+    if status == 0 && now.sa_sigaction == libc::SIG_DFL {
         // SAFETY: `SIG_IGN` installs no function.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     }

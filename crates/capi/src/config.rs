@@ -2,7 +2,7 @@
 //! structs of a session with an OMS are in `orders` and `request`.
 
 use std::ffi::c_char;
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::MaybeUninit;
 use std::num::NonZeroU32;
 
 use tickpath_bus::wire::FIRST_KIND;
@@ -125,56 +125,54 @@ pub struct tp_queue_config {
     pub foreign_kind: u32,
 }
 
-// Sizes of the first versions. They stay when fields are appended, since programs built with the first header give
-// these sizes. They are no constants of the trait, since cbindgen would put those into the header.
-const PUBLISHER_FIRST_BYTES: usize = 32;
-const SUBSCRIBER_FIRST_BYTES: usize = 32;
-const QUEUE_FIRST_BYTES: usize = 40;
-
 /// A struct of the header that begins with its size in bytes.
 ///
 /// # Safety
 /// Any bytes are a valid value of the struct, and it has no padding that a later field could occupy.
 pub unsafe trait SizedStruct: Copy {
-    /// The size of the struct's first version.
+    /// The struct's name in C, for error messages.
+    fn c_name() -> &'static str;
+
+    /// The size of the struct's first version. It stays when fields are appended, and is no constant of the trait,
+    /// since cbindgen would put that into the header.
     fn first_bytes() -> usize;
 }
 
-// SAFETY: all fields are numbers, without padding.
-unsafe impl SizedStruct for tp_publisher_config {
-    fn first_bytes() -> usize {
-        PUBLISHER_FIRST_BYTES
-    }
+/// Implements [`SizedStruct`] for a struct of numbers and pointers. Asserts that the first version ends behind the
+/// field `$last`, and that the fields' sizes add up to the struct's.
+macro_rules! sized_struct {
+    ($name:ident: $first_bytes:literal to $last:ident: $type:ty, $sum:expr) => {
+        // SAFETY: all fields are numbers or pointers, without padding, as the assertions show.
+        unsafe impl crate::config::SizedStruct for $name {
+            fn c_name() -> &'static str {
+                stringify!($name)
+            }
+
+            fn first_bytes() -> usize {
+                $first_bytes
+            }
+        }
+        const _: () = assert!($first_bytes == std::mem::offset_of!($name, $last) + size_of::<$type>());
+        const _: () = assert!(size_of::<$name>() == $sum);
+    };
 }
-const _: () = assert!(PUBLISHER_FIRST_BYTES == offset_of!(tp_publisher_config, max_age_ns) + size_of::<u64>());
-const _: () = assert!(size_of::<tp_publisher_config>() == 8 + 4 + 4 + 8 + 8);
-// SAFETY: all fields are numbers or a pointer, without padding.
-unsafe impl SizedStruct for tp_subscriber_config {
-    fn first_bytes() -> usize {
-        SUBSCRIBER_FIRST_BYTES
-    }
-}
-const _: () = assert!(SUBSCRIBER_FIRST_BYTES == offset_of!(tp_subscriber_config, token) + size_of::<*const c_char>());
-const _: () = assert!(size_of::<tp_subscriber_config>() == 8 + 4 + 4 + 8 + 8);
-// SAFETY: all fields are numbers, without padding.
-unsafe impl SizedStruct for tp_queue_config {
-    fn first_bytes() -> usize {
-        QUEUE_FIRST_BYTES
-    }
-}
-const _: () = assert!(QUEUE_FIRST_BYTES == offset_of!(tp_queue_config, foreign_kind) + size_of::<u32>());
-const _: () = assert!(size_of::<tp_queue_config>() == 8 + 4 + 4 + 8 + 8 + 4 + 4);
+
+pub(crate) use sized_struct;
+
+sized_struct!(tp_publisher_config: 32 to max_age_ns: u64, 8 + 4 + 4 + 8 + 8);
+sized_struct!(tp_subscriber_config: 32 to token: *const c_char, 8 + 4 + 4 + 8 + 8);
+sized_struct!(tp_queue_config: 40 to foreign_kind: u32, 8 + 4 + 4 + 8 + 8 + 4 + 4);
 
 /// Copies a struct from C. Fields unknown to the caller's version, and all fields of a null pointer, are zero.
 ///
 /// # Safety
 /// `given` is null, or begins with its size and is valid for so many bytes, which are unchanged during the call.
-pub unsafe fn read_struct<C: SizedStruct>(what: &str, given: *const C) -> Result<C, CallFailure> {
+pub unsafe fn read_struct<C: SizedStruct>(given: *const C) -> Result<C, CallFailure> {
     let mut config = MaybeUninit::<C>::zeroed();
     if !given.is_null() {
         // SAFETY: the struct begins with its size, as the caller guarantees.
         let bytes = unsafe { given.cast::<usize>().read_unaligned() };
-        check_size(what, bytes, C::first_bytes(), size_of::<C>())?;
+        check_size(C::c_name(), bytes, C::first_bytes(), size_of::<C>())?;
         // SAFETY: the struct has `bytes` bytes, as the caller guarantees, and they fit: the size was checked.
         unsafe { given.cast::<u8>().copy_to_nonoverlapping(config.as_mut_ptr().cast(), bytes) };
     }
@@ -184,24 +182,20 @@ pub unsafe fn read_struct<C: SizedStruct>(what: &str, given: *const C) -> Result
 
 /// Rejects a size that no version of the struct has.
 pub fn check_size(what: &str, bytes: usize, first_bytes: usize, known_bytes: usize) -> Result<(), CallFailure> {
-    if bytes < first_bytes {
-        return Err(CallFailure::invalid(format!(
-            "the size of this {what} is {bytes} bytes, which is too small; set its field size to sizeof({what})"
-        )));
-    }
-    // A third version will add a third size.
-    if bytes > first_bytes && bytes < known_bytes {
-        return Err(CallFailure::invalid(format!(
-            "the size of this {what} is {bytes} bytes, which no version has; set its field size to sizeof({what})"
-        )));
-    }
-    if bytes > known_bytes {
-        return Err(CallFailure::invalid(format!(
-            "the size of this {what} is {bytes} bytes, and this library knows {known_bytes}: set its field size to \
-             sizeof({what}), or, if a later header was used, take the library that belongs to it"
-        )));
-    }
-    Ok(())
+    let wrong = if bytes < first_bytes {
+        "which is too small"
+    } else if bytes > known_bytes {
+        "which is more than this library knows"
+    } else if bytes > first_bytes && bytes < known_bytes {
+        // A third version will add a third size.
+        "which no version has"
+    } else {
+        return Ok(());
+    };
+    Err(CallFailure::invalid(format!(
+        "the size of this {what} is {bytes} bytes, {wrong}; set its field size to sizeof({what}), and use the header that \
+         belongs to the library"
+    )))
 }
 
 impl tp_publisher_config {
@@ -283,7 +277,6 @@ impl tp_queue_config {
     }
 }
 
-/// Converts the number of a [`tp_wait`].
 pub fn wait_of(number: u32) -> Result<Wait, CallFailure> {
     const WAITS: [(u32, Wait); 4] = [
         (tp_wait::TP_WAIT_BLOCK as u32, Wait::Block),
@@ -324,6 +317,10 @@ mod tests {
 
     // SAFETY: all fields are numbers, without padding.
     unsafe impl SizedStruct for Second {
+        fn c_name() -> &'static str {
+            "second"
+        }
+
         fn first_bytes() -> usize {
             16
         }
@@ -332,11 +329,11 @@ mod tests {
     fn read_with(size: usize) -> Result<Second, CallFailure> {
         let given = Second { size, first: 7, appended: 9 };
         // SAFETY: the struct begins with a size, and nothing is read unless it has so many bytes.
-        unsafe { read_struct("second", &raw const given) }
+        unsafe { read_struct(&raw const given) }
     }
 
     #[test]
-    fn a_field_that_was_appended_is_zero_for_who_does_not_know_it() {
+    fn an_appended_field_is_zero_for_an_older_caller() {
         let read = read_with(16).expect("the first version's size");
         assert_eq!(read, Second { size: 16, first: 7, appended: 0 });
         let read = read_with(24).expect("the second version's size");

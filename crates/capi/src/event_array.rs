@@ -23,17 +23,17 @@ impl EventArray {
     /// Wraps an array of `capacity` events.
     ///
     /// # Safety
-    /// `events` is null, or valid for `capacity` structs of the size that the first one states; they are not used by others
-    /// while this value lives.
-    pub unsafe fn of(events: *mut tp_order_event, most: usize) -> Result<Self, CallFailure> {
-        if most == 0 {
-            return Ok(Self { first: null_mut(), stride: 0, capacity: most });
+    /// `events` is null, or valid for `capacity` structs of the size that the first one states; they are not used by
+    /// others while this value lives.
+    pub unsafe fn of(events: *mut tp_order_event, capacity: usize) -> Result<Self, CallFailure> {
+        if capacity == 0 {
+            return Ok(Self { first: null_mut(), stride: 0, capacity });
         }
         check_pointer("events", events)?;
         // SAFETY: the first event begins with its size, as the caller guarantees.
         let stride = unsafe { events.cast::<usize>().read_unaligned() };
         check_size("tp_order_event", stride, EVENT_FIRST_BYTES, size_of::<tp_order_event>())?;
-        Ok(Self { first: events.cast(), stride, capacity: most.min(MAX_EVENTS) })
+        Ok(Self { first: events.cast(), stride, capacity: capacity.min(MAX_EVENTS) })
     }
 
     /// Writes an event at this index, up to the size that C knows.
@@ -56,8 +56,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_written_where_there_is_room_for_them() {
-        let event = |from| tp_order_event::of(&ClientEvent::Gap { from, to: 9 }, 0).expect("C is told of it");
+    fn events_are_written_at_their_index() {
+        let event = |from| tp_order_event::of(&ClientEvent::Gap { from, to: 9 }, 0).expect("C receives it");
         let mut events = [event(0); 3];
         // SAFETY: there are three events, and the first one begins with its size.
         let room = unsafe { EventArray::of(events.as_mut_ptr(), 3) }.expect("its size is right");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_needs_no_room() {
+    fn an_empty_array_needs_no_memory() {
         // SAFETY: no event is needed for a count of 0, and a null pointer is refused.
         let (none, refused) = unsafe { (EventArray::of(null_mut(), 0), EventArray::of(null_mut(), 1)) };
         assert_eq!(none.map(|room| room.capacity).ok(), Some(0));

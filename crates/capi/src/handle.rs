@@ -14,9 +14,7 @@ use tickpath_log::ForkGeneration;
 
 use crate::status::{CallFailure, tp_status};
 
-/// No call is running.
 const FREE: u8 = 0;
-/// A call is running.
 const IN_USE: u8 = 1;
 /// A panic has left the object in an unknown state.
 const BROKEN: u8 = 2;
@@ -27,7 +25,34 @@ pub trait HandleObject: Send {
     fn c_name() -> &'static str;
 }
 
-/// Handle of an opened object.
+/// A handle type of the header.
+pub(crate) trait CHandle {
+    type Object: HandleObject;
+
+    fn handle(&self) -> &Handle<Self::Object>;
+}
+
+/// Connects a handle type of the header with the object that it holds.
+macro_rules! handle_type {
+    ($name:ident holds $object:ty) => {
+        impl crate::handle::HandleObject for $object {
+            fn c_name() -> &'static str {
+                stringify!($name)
+            }
+        }
+
+        impl crate::handle::CHandle for $name {
+            type Object = $object;
+
+            fn handle(&self) -> &Handle<$object> {
+                &self.0
+            }
+        }
+    };
+}
+
+pub(crate) use handle_type;
+
 pub struct Handle<T> {
     birthplace: ForkGeneration,
     state: AtomicU8,
@@ -92,11 +117,22 @@ impl<T: HandleObject> Handle<T> {
             )
         } else {
             let sentence = format!("this {what} is in use, by the call that runs this callback or by another thread");
-            let remedy = "give each thread its own handle, and go on with this one when that call has returned";
+            let remedy = "give each thread its own handle, and use this one again when that call has returned";
             CallFailure::new(tp_status::TP_IN_USE, format!("{sentence}; {remedy}"))
         };
         failure.store()
     }
+}
+
+/// Returns the handle that C passes; `None` for a null pointer.
+///
+/// # Safety
+/// `given` is null, or open for `'a`.
+#[inline(always)]
+pub(crate) unsafe fn handle_of<'a, H: CHandle + 'a>(given: *mut H) -> Option<&'a Handle<H::Object>> {
+    // SAFETY: null or an open handle, as the caller guarantees.
+    let given = unsafe { given.as_ref() };
+    given.map(H::handle)
 }
 
 /// Creates a handle and writes it to `out`, which is null on an error.
@@ -120,18 +156,19 @@ pub unsafe fn create<H>(out: *mut *mut H, made: impl FnOnce() -> Result<H, CallF
 /// Creates a handle from the object of another handle, and writes it to `out`, which is null on an error.
 ///
 /// # Safety
-/// As for [`create`].
-pub unsafe fn open<T: HandleObject, H>(
-    from: Option<&Handle<T>>,
+/// As for [`create`]; `from` is null or an open handle.
+pub(crate) unsafe fn open<P: CHandle, H>(
+    from: *mut P,
     out: *mut *mut H,
-    made: impl FnOnce(&mut T) -> Result<H, CallFailure>,
+    made: impl FnOnce(&mut P::Object) -> Result<H, CallFailure>,
 ) -> tp_status {
     if out.is_null() {
         return CallFailure::null("out").store();
     }
     // SAFETY: `out` is a valid place for a pointer, as the caller guarantees.
     unsafe { out.write(null_mut()) };
-    Handle::with_exclusive(from, |opened| {
+    // SAFETY: null or an open handle, as the caller guarantees.
+    Handle::with_exclusive(unsafe { handle_of(from) }, |opened| {
         let handle = Box::new(made(opened)?);
         // SAFETY: as above.
         unsafe { out.write(Box::into_raw(handle)) };
@@ -143,11 +180,11 @@ pub unsafe fn open<T: HandleObject, H>(
 ///
 /// # Safety
 /// `handle` is null, or was made by [`create`] or [`open`] and is not closed; it is never used again.
-pub unsafe fn close<T: HandleObject, H>(handle: *mut H, inner: fn(&H) -> &Handle<T>) -> tp_status {
+pub(crate) unsafe fn close<H: CHandle>(handle: *mut H) -> tp_status {
     // SAFETY: null or an open handle.
-    let Some(closing) = (unsafe { handle.as_ref() }).map(inner) else { return tp_status::TP_OK };
+    let Some(closing) = (unsafe { handle_of(handle) }) else { return tp_status::TP_OK };
     if closing.birthplace.is_forked() {
-        let what = T::c_name();
+        let what = H::Object::c_name();
         let sentence = format!("this {what} was opened before the process was forked; it is the parent's: leave it");
         return CallFailure::new(tp_status::TP_FORKED, sentence).store();
     }
@@ -176,8 +213,8 @@ fn status_of(done: Result<(), CallFailure>) -> tp_status {
 #[cold]
 #[inline(never)]
 fn panic_status(panic: &(dyn Any + Send)) -> tp_status {
-    let said = panic.downcast_ref::<&str>().copied();
-    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why");
-    let sentence = format!("the library has made a mistake and stopped this call: {said}; please report it");
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason is known");
+    let sentence = format!("the library has made a mistake and stopped this call: {text}; please report it");
     CallFailure::new(tp_status::TP_PANIC, sentence).store()
 }

@@ -4,14 +4,13 @@
 //!   tp_orders_open(config) ── logs on ──> tp_orders ── submit, cancel, replace ──> a request's id; no call waits
 //!                                             └─────── poll, wait ───────────────> tp_order_event
 //! ```
-//! `tp_orders` holds a [`tickpath_oms_client::Client`], which keeps the session across lost connections; nothing runs in
-//! the background, except while a lost connection is made again. Events wait here until C has room for them.
+//! `tp_orders` holds a [`tickpath_oms_client::Client`], which keeps the session across lost connections; nothing runs
+//! in the background, except while a lost connection is made again. Events wait here until C has room for them.
 //!
 //! Not covered: orders with triggers, mass cancels, queries, admin commands, and drop copies.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char};
-use std::mem::offset_of;
 
 use tickpath_clock::utc_ns;
 use tickpath_market::{AccountId, ClientOrderId};
@@ -19,9 +18,9 @@ use tickpath_oms_client::{Client, ClientError, ClientEvent, Config as ClientConf
 
 use crate::argument::{check_pointer, put, text};
 use crate::bus::ignore_broken_pipes;
-use crate::config::{SizedStruct, find_value, nonzero_or, read_struct};
+use crate::config::{find_value, nonzero_or, read_struct, sized_struct};
 use crate::event_array::EventArray;
-use crate::handle::{Handle, HandleObject, close, create};
+use crate::handle::{Handle, close, create, handle_of, handle_type};
 use crate::report::{explanation, tp_order_event};
 use crate::request::{RequestStruct, tp_cancel_order, tp_new_order, tp_replace_order};
 use crate::status::{CallFailure, c_text, tp_status};
@@ -72,22 +71,12 @@ pub struct tp_orders_config {
     pub connect_timeout_ms: u32,
 }
 
-// Size of the first version, as in `config`.
-const ORDERS_FIRST_BYTES: usize = 64;
-
-// SAFETY: all fields are numbers or pointers, without padding.
-unsafe impl SizedStruct for tp_orders_config {
-    fn first_bytes() -> usize {
-        ORDERS_FIRST_BYTES
-    }
-}
-const _: () = assert!(ORDERS_FIRST_BYTES == offset_of!(tp_orders_config, connect_timeout_ms) + size_of::<u32>());
-const _: () = assert!(size_of::<tp_orders_config>() == 5 * 8 + 6 * 4);
+sized_struct!(tp_orders_config: 64 to connect_timeout_ms: u32, 5 * 8 + 6 * 4);
 
 /// Session with an OMS.
 pub struct tp_orders(Handle<OrdersSession>);
 
-struct OrdersSession {
+pub(crate) struct OrdersSession {
     client: Client,
     account: AccountId,
     /// Id of the next request without an id.
@@ -102,11 +91,7 @@ struct OrdersSession {
     ended: Option<ClientError>,
 }
 
-impl HandleObject for OrdersSession {
-    fn c_name() -> &'static str {
-        "tp_orders"
-    }
-}
+handle_type!(tp_orders holds OrdersSession);
 
 /// Logs on to an OMS, waits up to connect_timeout_ms of `config`, and writes the handle to `out`, or null on an error;
 /// returns TP_CONNECT if the OMS does not answer or refuses the user. The session then survives lost connections, but
@@ -117,7 +102,7 @@ impl HandleObject for OrdersSession {
 pub unsafe extern "C" fn tp_orders_open(config: *const tp_orders_config, out: *mut *mut tp_orders) -> tp_status {
     let log_on = || -> Result<tp_orders, CallFailure> {
         // SAFETY: null, or as large as its `size` field states, as the header requires.
-        let config = unsafe { read_struct("tp_orders_config", config)? };
+        let config = unsafe { read_struct(config)? };
         // SAFETY: its texts are null or zero-terminated, as the header requires.
         let session = unsafe { config.session()? };
         ignore_broken_pipes();
@@ -181,19 +166,18 @@ pub unsafe extern "C" fn tp_orders_poll(
     max: usize,
     count: *mut usize,
 ) -> tp_status {
+    let mut copied = 0;
     // SAFETY: null or an open handle, as the header requires.
-    let orders = unsafe { orders.as_ref() };
-    let mut told = 0;
-    let status = Handle::with(orders.map(|orders| &orders.0), |session| {
+    let status = Handle::with(unsafe { handle_of(orders) }, |session| {
         check_pointer("count", count)?;
         // SAFETY: `max` events are valid, and the first one begins with its size, as the header requires.
         let room = unsafe { EventArray::of(events, max)? };
         session.poll_client(room.capacity)?;
-        told = session.hand_over(&room);
+        copied = session.hand_over(&room);
         Ok(())
     });
     // SAFETY: `count` is null or a valid place for a number, as the header requires.
-    unsafe { put(count, told) };
+    unsafe { put(count, copied) };
     status
 }
 
@@ -202,8 +186,7 @@ pub unsafe extern "C" fn tp_orders_poll(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_orders_wait(orders: *mut tp_orders, timeout_ns: u64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let orders = unsafe { orders.as_ref() };
-    Handle::with(orders.map(|orders| &orders.0), |session| {
+    Handle::with(unsafe { handle_of(orders) }, |session| {
         if session.waiting.is_empty() {
             session.client.wait(timeout_ns);
             // Keeps the session alive. An error that ends the session is left for the next poll.
@@ -218,7 +201,7 @@ pub unsafe extern "C" fn tp_orders_wait(orders: *mut tp_orders, timeout_ns: u64)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_orders_close(orders: *mut tp_orders) -> tp_status {
     // SAFETY: null or an open handle that is never used again, as the header requires.
-    unsafe { close(orders, |orders| &orders.0) }
+    unsafe { close(orders) }
 }
 
 /// Sends a request of C, and writes its id.
@@ -236,12 +219,11 @@ unsafe fn send_request<A: RequestStruct>(
     // SAFETY: `id` is null or a valid place for a number, as the caller guarantees.
     unsafe { put(id, 0) };
     // SAFETY: null or an open handle, as the caller guarantees.
-    let orders = unsafe { orders.as_ref() };
-    Handle::with(orders.map(|orders| &orders.0), |session| {
+    Handle::with(unsafe { handle_of(orders) }, |session| {
         check_pointer(what, given)?;
         // SAFETY: the struct is as large as its `size` field states, as the caller guarantees.
-        let asked = unsafe { read_struct(A::c_name(), given)? };
-        let sent = session.send(&asked)?;
+        let request = unsafe { read_struct(given)? };
+        let sent = session.send(&request)?;
         // SAFETY: as above.
         unsafe { put(id, sent) };
         Ok(())
@@ -249,22 +231,20 @@ unsafe fn send_request<A: RequestStruct>(
 }
 
 impl OrdersSession {
-    /// Sends a request; returns its id.
-    fn send(&mut self, asked: &impl RequestStruct) -> Result<u64, CallFailure> {
+    fn send(&mut self, given: &impl RequestStruct) -> Result<u64, CallFailure> {
         if let Some(why) = &self.ended {
             return Err(ended_failure(why));
         }
-        let id = nonzero_or(asked.id(), self.next_id);
-        self.client.send(&asked.request(ClientOrderId(id), self.account)?)?;
-        if asked.id() == 0 {
+        let id = nonzero_or(given.id(), self.next_id);
+        self.client.send(&given.request(ClientOrderId(id), self.account)?)?;
+        if given.id() == 0 {
             self.next_id = id.wrapping_add(1).max(1);
         }
         Ok(id)
     }
 
-    /// Polls until `most` events wait or no more are there. Each call polls, which keeps the session alive; the reason
-    /// for the session's end is returned after all events.
-    fn poll_client(&mut self, most: usize) -> Result<(), CallFailure> {
+    /// Polls once, then until `max` events wait or no more arrive; the session's end is an error after all events.
+    fn poll_client(&mut self, max: usize) -> Result<(), CallFailure> {
         let Self { client, waiting, ended, .. } = self;
         while waiting.len() < MAX_WAITING_EVENTS {
             match client.poll(|event| waiting.push_back(event)) {
@@ -274,7 +254,7 @@ impl OrdersSession {
                     return Err(failure);
                 }
                 Err(_) | Ok(0) => break,
-                Ok(_) if waiting.len() >= most => break,
+                Ok(_) if waiting.len() >= max => break,
                 Ok(_) => {}
             }
         }
@@ -284,24 +264,24 @@ impl OrdersSession {
     /// Hands over as many events as there is room for; returns their number.
     fn hand_over(&mut self, room: &EventArray) -> usize {
         self.sentences.clear();
-        let mut told = 0;
-        while told < room.capacity
+        let mut copied = 0;
+        while copied < room.capacity
             && let Some(event) = self.waiting.pop_front()
         {
             if let ClientEvent::Connected(welcome) = &event {
                 self.live_from = welcome.live_report;
             }
-            let Some(mut seen) = tp_order_event::of(&event, self.live_from) else { continue };
+            let Some(mut converted) = tp_order_event::of(&event, self.live_from) else { continue };
             let sentence = explanation(&event);
             if !sentence.is_empty() {
                 let sentence = c_text(&sentence);
-                seen.sentence = sentence.as_ptr();
+                converted.sentence = sentence.as_ptr();
                 self.sentences.push(sentence);
             }
-            room.put(told, &seen);
-            told += 1;
+            room.put(copied, &converted);
+            copied += 1;
         }
-        told
+        copied
     }
 }
 
@@ -349,7 +329,6 @@ impl tp_orders_config {
     }
 }
 
-/// Creates the error of a session that has ended.
 fn ended_failure(why: &ClientError) -> CallFailure {
     CallFailure::new(tp_status::TP_ENDED, format!("{why}; this session is over: close it, and open another one"))
 }

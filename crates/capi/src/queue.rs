@@ -9,39 +9,31 @@ use tickpath_clock::{Clock, HostClock};
 use crate::argument::{BatchOutcome, SliceList, bytes, check_kind, check_pointer, put, text, tp_slice};
 use crate::bus::{ClockedConnection, tp_bus};
 use crate::config::{read_struct, tp_queue_config, wait_of};
-use crate::handle::{Handle, HandleObject, close, open};
+use crate::handle::{Handle, close, handle_of, handle_type, open};
 use crate::status::{CallFailure, tp_status};
 use crate::topic::{TP_NO_SEQUENCE, stamp_of};
 
 /// Pusher of one queue.
 pub struct tp_pusher(Handle<ClockedPusher>);
 
-struct ClockedPusher {
+pub(crate) struct ClockedPusher {
     pusher: Box<dyn Pusher>,
     clock: HostClock,
     batch: SliceList,
 }
 
-impl HandleObject for ClockedPusher {
-    fn c_name() -> &'static str {
-        "tp_pusher"
-    }
-}
+handle_type!(tp_pusher holds ClockedPusher);
 
 /// Puller of one queue.
 pub struct tp_puller(Handle<ClockedPuller>);
 
-struct ClockedPuller {
+pub(crate) struct ClockedPuller {
     puller: Box<dyn Puller>,
     /// Identifier of this host's clock, to recognise stamps of other clocks.
     clock: u64,
 }
 
-impl HandleObject for ClockedPuller {
-    fn c_name() -> &'static str {
-        "tp_puller"
-    }
-}
+handle_type!(tp_puller holds ClockedPuller);
 
 /// Message of a queue, valid only while its callback runs.
 #[repr(C)]
@@ -87,15 +79,13 @@ pub unsafe extern "C" fn tp_pusher_open(
         // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
         // SAFETY: null, or as large as its `size` field states, as the header requires.
-        let config = unsafe { read_struct("tp_queue_config", config)? };
+        let config = unsafe { read_struct(config)? };
         let config = config.queue(bus.connection.queue_capabilities().deliveries[0])?;
         let pusher = bus.connection.pusher(queue, &config)?;
         Ok(tp_pusher(Handle::new(ClockedPusher { pusher, clock: bus.clock, batch: SliceList::default() })))
     };
-    // SAFETY: null or an open handle, as the header requires.
-    let bus = unsafe { bus.as_ref() };
-    // SAFETY: `out` is null or a valid place for a handle, as the header requires.
-    unsafe { open(bus.map(|bus| &bus.0), out, push) }
+    // SAFETY: `bus` is null or open, and `out` null or a valid place for a handle, as the header requires.
+    unsafe { open(bus, out, push) }
 }
 
 /// Pushes one message of `len` bytes, of a kind from 16 to 255, and returns when the queue has it; `stamp` is in ticks
@@ -110,8 +100,7 @@ pub unsafe extern "C" fn tp_pusher_push(
     len: usize,
 ) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let pusher = unsafe { pusher.as_ref() };
-    Handle::with(pusher.map(|pusher| &pusher.0), |pushing| {
+    Handle::with(unsafe { handle_of(pusher) }, |pushing| {
         check_kind(kind)?;
         // SAFETY: `len` bytes are valid during the call, as the header requires.
         let message = unsafe { bytes(data, len)? };
@@ -136,15 +125,14 @@ pub unsafe extern "C" fn tp_pusher_push_batch(
     fates: *mut u8,
 ) -> tp_status {
     // SAFETY: `done` and `fates` are null, or valid for a number and `count` bytes, as the header requires.
-    let told = unsafe { BatchOutcome::unpublished(count, done, fates) };
+    let outcome = unsafe { BatchOutcome::unpublished(count, done, fates) };
     // SAFETY: null or an open handle, as the header requires.
-    let pusher = unsafe { pusher.as_ref() };
-    Handle::with(pusher.map(|pusher| &pusher.0), |pushing| {
+    Handle::with(unsafe { handle_of(pusher) }, |pushing| {
         check_pointer("done", done)?;
         check_kind(kind)?;
         let ClockedPusher { pusher, clock, batch } = pushing;
         let stamp = stamp_of(stamp, *clock);
-        let push = |batch: &[&[u8]]| told.run(|| pusher.push_batch(stamp, kind, batch));
+        let push = |batch: &[&[u8]]| outcome.run(|| pusher.push_batch(stamp, kind, batch));
         // SAFETY: `count` slices and their bytes are valid during the call, as the header requires.
         let pushed = unsafe { batch.with(messages, count, push)? };
         pushed.map_err(CallFailure::from)
@@ -158,15 +146,14 @@ pub unsafe extern "C" fn tp_pusher_push_batch(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_pusher_resend(pusher: *mut tp_pusher) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let pusher = unsafe { pusher.as_ref() };
-    Handle::with(pusher.map(|pusher| &pusher.0), |pushing| pushing.pusher.resend().map_err(CallFailure::from))
+    Handle::with(unsafe { handle_of(pusher) }, |pushing| pushing.pusher.resend().map_err(CallFailure::from))
 }
 
 /// Closes a pusher and frees its handle; does nothing for a null pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_pusher_close(pusher: *mut tp_pusher) -> tp_status {
     // SAFETY: null or an open handle that is never used again, as the header requires.
-    unsafe { close(pusher, |pusher| &pusher.0) }
+    unsafe { close(pusher) }
 }
 
 /// Opens a queue for pulling, whether or not anything was pushed yet, and writes the handle to `out`, or null on an
@@ -183,16 +170,14 @@ pub unsafe extern "C" fn tp_puller_open(
         // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
         // SAFETY: null, or as large as its `size` field states, as the header requires.
-        let config = unsafe { read_struct("tp_queue_config", config)? };
+        let config = unsafe { read_struct(config)? };
         let config = config.queue(bus.connection.queue_capabilities().deliveries[0])?;
         let puller = bus.connection.puller(queue, &config, wait_of(wait)?)?;
         let clock = clock_id(bus.clock.calibration());
         Ok(tp_puller(Handle::new(ClockedPuller { puller, clock })))
     };
-    // SAFETY: null or an open handle, as the header requires.
-    let bus = unsafe { bus.as_ref() };
-    // SAFETY: `out` is null or a valid place for a handle, as the header requires.
-    unsafe { open(bus.map(|bus| &bus.0), out, pull) }
+    // SAFETY: `bus` is null or open, and `out` null or a valid place for a handle, as the header requires.
+    unsafe { open(bus, out, pull) }
 }
 
 /// Passes up to `max` available messages to `on_pulled`, and writes their number to `count`, on every error too. Never
@@ -205,10 +190,9 @@ pub unsafe extern "C" fn tp_puller_pull(
     user: *mut c_void,
     count: *mut usize,
 ) -> tp_status {
-    // SAFETY: null or an open handle, as the header requires.
-    let puller = unsafe { puller.as_ref() };
     let mut handed = 0;
-    let status = Handle::with(puller.map(|puller| &puller.0), |pulling| {
+    // SAFETY: null or an open handle, as the header requires.
+    let status = Handle::with(unsafe { handle_of(puller) }, |pulling| {
         check_pointer("count", count)?;
         let Some(on_pulled) = on_pulled else { return Err(CallFailure::null("on_pulled")) };
         let ClockedPuller { puller, clock } = pulling;
@@ -230,8 +214,7 @@ pub unsafe extern "C" fn tp_puller_pull(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_acknowledge(puller: *mut tp_puller) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let puller = unsafe { puller.as_ref() };
-    Handle::with(puller.map(|puller| &puller.0), |pulling| pulling.puller.acknowledge().map_err(CallFailure::from))
+    Handle::with(unsafe { handle_of(puller) }, |pulling| pulling.puller.acknowledge().map_err(CallFailure::from))
 }
 
 /// Gives one unacknowledged message back at once, by its `tag`; it is redelivered, marked, to any puller. Fails if the
@@ -239,8 +222,7 @@ pub unsafe extern "C" fn tp_puller_acknowledge(puller: *mut tp_puller) -> tp_sta
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_give_back(puller: *mut tp_puller, tag: u64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let puller = unsafe { puller.as_ref() };
-    Handle::with(puller.map(|puller| &puller.0), |pulling| pulling.puller.give_back(tag).map_err(CallFailure::from))
+    Handle::with(unsafe { handle_of(puller) }, |pulling| pulling.puller.give_back(tag).map_err(CallFailure::from))
 }
 
 /// Waits as the puller was opened to: until a message may be available or, if it sleeps, until `timeout_ns` nanoseconds
@@ -248,8 +230,7 @@ pub unsafe extern "C" fn tp_puller_give_back(puller: *mut tp_puller, tag: u64) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_wait(puller: *mut tp_puller, timeout_ns: u64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let puller = unsafe { puller.as_ref() };
-    Handle::with(puller.map(|puller| &puller.0), |pulling| {
+    Handle::with(unsafe { handle_of(puller) }, |pulling| {
         pulling.puller.wait(timeout_ns);
         Ok(())
     })
@@ -259,7 +240,7 @@ pub unsafe extern "C" fn tp_puller_wait(puller: *mut tp_puller, timeout_ns: u64)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_close(puller: *mut tp_puller) -> tp_status {
     // SAFETY: null or an open handle that is never used again, as the header requires.
-    unsafe { close(puller, |puller| &puller.0) }
+    unsafe { close(puller) }
 }
 
 impl tp_pulled {

@@ -1,7 +1,7 @@
 //! Events of a session with an OMS, as C reads them.
 
 use std::ffi::c_char;
-use std::mem::offset_of;
+use std::mem::{offset_of, zeroed};
 
 use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, Request};
 use tickpath_oms_client::ClientEvent;
@@ -254,48 +254,14 @@ impl tp_order_event {
     }
 
     /// Returns an event of this type with all other fields zero.
-    fn of_type(told: tp_order_event_type) -> Self {
-        let zero = tp_int128 { low: 0, high: 0 };
-        Self {
-            size: size_of::<Self>(),
-            r#type: told as u32,
-            exec_type: 0,
-            status: 0,
-            side: 0,
-            symbol: 0,
-            account: 0,
-            number: 0,
-            stamp: 0,
-            client_order_id: 0,
-            order_id: 0,
-            venue_order_id: 0,
-            exec_id: 0,
-            venue_sequence: 0,
-            venue_stamp: 0,
-            price: 0,
-            last_price: 0,
-            last_quantity: 0,
-            cumulative_quantity: 0,
-            leaves_quantity: 0,
-            limit: zero,
-            value: zero,
-            from: 0,
-            to: 0,
-            sentence: c"".as_ptr(),
-            reason: 0,
-            venue: 0,
-            code: 0,
-            request: 0,
-            session: 0,
-            heartbeat_ms: 0,
-            is_live: false,
-            is_manual: false,
-            reserved: [0; 6],
-        }
+    fn of_type(kind: tp_order_event_type) -> Self {
+        // SAFETY: zeros are a valid value of every field: numbers, false, and a null pointer.
+        let zero: Self = unsafe { zeroed() };
+        Self { size: size_of::<Self>(), r#type: kind as u32, sentence: c"".as_ptr(), ..zero }
     }
 
-    fn of_range(told: tp_order_event_type, from: u64, to: u64) -> Self {
-        Self { from, to, ..Self::of_type(told) }
+    fn of_range(kind: tp_order_event_type, from: u64, to: u64) -> Self {
+        Self { from, to, ..Self::of_type(kind) }
     }
 
     fn of_report(report: &ExecutionReport) -> Self {
@@ -335,14 +301,14 @@ impl tp_order_event {
         }
     }
 
-    fn of_request(told: tp_order_event_type, request: &Request) -> Self {
+    fn of_request(kind: tp_order_event_type, request: &Request) -> Self {
         let what = match request {
             Request::New(_) | Request::Conditional(_) => tp_request::TP_REQUEST_SUBMIT as u32,
             Request::Cancel(_) | Request::MassCancel(_) => tp_request::TP_REQUEST_CANCEL as u32,
             Request::Replace(_) | Request::ReplaceConditional(_) => tp_request::TP_REQUEST_REPLACE as u32,
             Request::Status(_) => 0,
         };
-        Self { client_order_id: request.client_order_id().0, request: what, ..Self::of_type(told) }
+        Self { client_order_id: request.client_order_id().0, request: what, ..Self::of_type(kind) }
     }
 }
 
@@ -352,22 +318,21 @@ pub fn explanation(event: &ClientEvent) -> String {
         ClientEvent::Denied { denial, .. } => return denial_reason(denial.code),
         ClientEvent::Disconnected { why } | ClientEvent::Failed { why } => return why.to_string(),
         ClientEvent::Connected(welcome) => return format!("session {} is connected", welcome.session),
-        ClientEvent::Gap { .. } => "reports are missing and do not come; `tickpath orders` has the open orders",
+        ClientEvent::Gap { .. } => "reports are missing and will not arrive; `tickpath orders` lists the open orders",
         ClientEvent::NotTaken { .. } => "the OMS has not taken it and never will; send it again if it still holds",
-        ClientEvent::InDoubt { .. } => {
-            "nobody can know whether the OMS has taken it; `tickpath orders` has the open orders"
+        ClientEvent::InDoubt { .. } => "the OMS may or may not have taken it; `tickpath orders` lists the open orders",
+        ClientEvent::OtherJournal { .. } => "the OMS has another journal; `tickpath orders` lists the open orders",
+        ClientEvent::Resent { .. } => {
+            "the OMS has lost its last reports; it sends them again, and their content may differ"
         }
-        ClientEvent::OtherJournal { .. } => "the OMS has another journal; `tickpath orders` has the open orders",
-        ClientEvent::Resent { .. } => "the OMS has lost what it said last; it comes again, and may say something else",
         ClientEvent::Forgotten { .. } => {
-            "the OMS took requests that it knows no more; `tickpath orders` has the open orders"
+            "the OMS took requests that it no longer knows; `tickpath orders` lists the open orders"
         }
         _ => "",
     };
     sentence.to_owned()
 }
 
-/// Returns the reason for a denial, with the remedy.
 fn denial_reason(code: u16) -> String {
     let newer = || format!("the OMS has denied it by a check of code {code}, which is newer than this library");
     Denial::from_code(code).map_or_else(newer, |denial| denial.to_string())
@@ -387,12 +352,12 @@ mod tests {
     use super::tp_order_status::*;
     use super::*;
 
-    fn told(event: &ClientEvent) -> (tp_order_event, String) {
-        (tp_order_event::of(event, 5).expect("C is told of it"), explanation(event))
+    fn converted(event: &ClientEvent) -> (tp_order_event, String) {
+        (tp_order_event::of(event, 5).expect("C receives it"), explanation(event))
     }
 
     #[test]
-    fn a_report_keeps_all_that_was_said() {
+    fn a_report_keeps_every_field() {
         let report = ExecutionReport {
             order_id: OrderId(1),
             client_order_id: ClientOrderId(2),
@@ -414,7 +379,7 @@ mod tests {
             side: 2,
             manual: ManualOrderIndicator::Manual.code(),
         };
-        let (event, sentence) = told(&ClientEvent::Report { number: 4, stamp: 16, report });
+        let (event, sentence) = converted(&ClientEvent::Report { number: 4, stamp: 16, report });
         assert_eq!((event.r#type, event.number, event.stamp, event.is_live), (TP_TOLD_REPORT as u32, 4, 16, false));
         assert_eq!((event.exec_type, event.status, event.side), (TP_EXEC_TRADE as u32, TP_ORDER_FILLED as u32, 2));
         assert_eq!((event.order_id, event.client_order_id, event.venue_order_id, event.exec_id), (1, 2, 3, 4));
@@ -422,7 +387,7 @@ mod tests {
         assert_eq!((event.last_price, event.last_quantity, event.price), (-6, 7, 10));
         assert_eq!((event.cumulative_quantity, event.leaves_quantity), (8, 9));
         assert_eq!((event.reason, event.venue, event.is_manual, sentence.as_str()), (14, 15, true, ""));
-        assert!(told(&ClientEvent::Report { number: 5, stamp: 16, report }).0.is_live);
+        assert!(converted(&ClientEvent::Report { number: 5, stamp: 16, report }).0.is_live);
     }
 
     #[test]
@@ -437,14 +402,14 @@ mod tests {
             code: Denial::MaximumQuantity.code(),
             reserved: 0,
         };
-        let (event, sentence) = told(&ClientEvent::Denied { number: 5, stamp: 6, denial });
+        let (event, sentence) = converted(&ClientEvent::Denied { number: 5, stamp: 6, denial });
         assert_eq!((event.r#type, event.code, event.number, event.stamp), (TP_TOLD_DENIED as u32, 23, 5, 6));
         assert_eq!((event.order_id, event.client_order_id, event.account, event.is_live), (1, 2, 3, true));
         assert_eq!(event.limit, tp_int128 { low: 7, high: 1 });
         assert_eq!(event.value, tp_int128 { low: u64::MAX - 1, high: -1 });
         assert!(sentence.contains("split the order"), "{sentence}");
         let newer = OrderDenied { code: 9_999, ..denial };
-        let (_, sentence) = told(&ClientEvent::Denied { number: 5, stamp: 6, denial: newer });
+        let (_, sentence) = converted(&ClientEvent::Denied { number: 5, stamp: 6, denial: newer });
         assert!(sentence.contains("newer than this library"), "{sentence}");
     }
 
@@ -452,16 +417,16 @@ mod tests {
     fn every_event_has_its_type_and_its_sentence() {
         let request = |request: Request| ClientEvent::NotTaken { number: 1, request };
         for (event, what, from, to, part) in [
-            (ClientEvent::Gap { from: 5, to: 7 }, TP_TOLD_GAP, 5, 7, "do not come"),
+            (ClientEvent::Gap { from: 5, to: 7 }, TP_TOLD_GAP, 5, 7, "will not arrive"),
             (request(Request::New(NewOrder::default())), TP_TOLD_NOT_TAKEN, 0, 0, "never will"),
             (ClientEvent::Connected(Welcome::default()), TP_TOLD_CONNECTED, 0, 0, "session 0 is connected"),
-            (ClientEvent::Disconnected { why: ClientError::Closed }, TP_TOLD_DISCONNECTED, 0, 0, "without a word"),
-            (ClientEvent::Failed { why: ClientError::Closed }, TP_TOLD_FAILED, 0, 0, "without a word"),
+            (ClientEvent::Disconnected { why: ClientError::Closed }, TP_TOLD_DISCONNECTED, 0, 0, "without a reason"),
+            (ClientEvent::Failed { why: ClientError::Closed }, TP_TOLD_FAILED, 0, 0, "without a reason"),
             (ClientEvent::OtherJournal { before: 8, now: 9 }, TP_TOLD_OTHER_JOURNAL, 8, 9, "another journal"),
-            (ClientEvent::Resent { from: 1, to: 3 }, TP_TOLD_SAID_AGAIN, 1, 3, "comes again"),
-            (ClientEvent::Forgotten { from: 2, to: 4 }, TP_TOLD_FORGOTTEN, 2, 4, "knows no more"),
+            (ClientEvent::Resent { from: 1, to: 3 }, TP_TOLD_SAID_AGAIN, 1, 3, "sends them again"),
+            (ClientEvent::Forgotten { from: 2, to: 4 }, TP_TOLD_FORGOTTEN, 2, 4, "no longer knows"),
         ] {
-            let (event, sentence) = told(&event);
+            let (event, sentence) = converted(&event);
             assert_eq!((event.r#type, event.from, event.to), (what as u32, from, to), "{sentence}");
             assert!(sentence.contains(part), "'{part}' in '{sentence}'");
         }
@@ -469,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_comes_back_names_itself() {
+    fn a_returned_request_has_its_id_and_type() {
         let id = ClientOrderId(77);
         for (request, what) in [
             (Request::New(NewOrder { client_order_id: id, ..NewOrder::default() }), tp_request::TP_REQUEST_SUBMIT),
@@ -479,7 +444,7 @@ mod tests {
                 tp_request::TP_REQUEST_REPLACE,
             ),
         ] {
-            let (event, _) = told(&ClientEvent::InDoubt { number: 1, request });
+            let (event, _) = converted(&ClientEvent::InDoubt { number: 1, request });
             assert_eq!((event.r#type, event.request), (TP_TOLD_IN_DOUBT as u32, what as u32));
             assert_eq!(event.client_order_id, 77);
         }

@@ -1,13 +1,11 @@
 //! Requests of C to an OMS: structs that begin with their size, and their conversion to the client's requests.
 
-use std::mem::offset_of;
-
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, NewOrder, OrderId, OrderType, PositionEffect, Price, Quantity, ReplaceOrder,
     Request, Side, SymbolId, TimeInForce,
 };
 
-use crate::config::{SizedStruct, find_value};
+use crate::config::{SizedStruct, find_value, sized_struct};
 use crate::status::CallFailure;
 
 /// Side of an order or a trade.
@@ -130,9 +128,6 @@ pub struct tp_replace_order {
 
 /// A struct that describes a request to an OMS.
 pub trait RequestStruct: SizedStruct {
-    /// The struct's name in C, for error messages.
-    fn c_name() -> &'static str;
-
     /// The id given by C; zero if the library should choose one.
     fn id(&self) -> u64;
 
@@ -140,41 +135,11 @@ pub trait RequestStruct: SizedStruct {
     fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, CallFailure>;
 }
 
-// Sizes of the first versions, as in `config`.
-const NEW_FIRST_BYTES: usize = 64;
-const CANCEL_FIRST_BYTES: usize = 48;
-const REPLACE_FIRST_BYTES: usize = 56;
-
-// SAFETY: all fields are numbers, without padding.
-unsafe impl SizedStruct for tp_new_order {
-    fn first_bytes() -> usize {
-        NEW_FIRST_BYTES
-    }
-}
-const _: () = assert!(NEW_FIRST_BYTES == offset_of!(tp_new_order, position_effect) + size_of::<u32>());
-const _: () = assert!(size_of::<tp_new_order>() == 5 * 8 + 6 * 4);
-// SAFETY: all fields are numbers, without padding.
-unsafe impl SizedStruct for tp_cancel_order {
-    fn first_bytes() -> usize {
-        CANCEL_FIRST_BYTES
-    }
-}
-const _: () = assert!(CANCEL_FIRST_BYTES == offset_of!(tp_cancel_order, reserved) + size_of::<u32>());
-const _: () = assert!(size_of::<tp_cancel_order>() == 5 * 8 + 2 * 4);
-// SAFETY: all fields are numbers, without padding.
-unsafe impl SizedStruct for tp_replace_order {
-    fn first_bytes() -> usize {
-        REPLACE_FIRST_BYTES
-    }
-}
-const _: () = assert!(REPLACE_FIRST_BYTES == offset_of!(tp_replace_order, reserved) + size_of::<u32>());
-const _: () = assert!(size_of::<tp_replace_order>() == 6 * 8 + 2 * 4);
+sized_struct!(tp_new_order: 64 to position_effect: u32, 5 * 8 + 6 * 4);
+sized_struct!(tp_cancel_order: 48 to reserved: u32, 5 * 8 + 2 * 4);
+sized_struct!(tp_replace_order: 56 to reserved: u32, 6 * 8 + 2 * 4);
 
 impl RequestStruct for tp_new_order {
-    fn c_name() -> &'static str {
-        "tp_new_order"
-    }
-
     fn id(&self) -> u64 {
         self.id
     }
@@ -218,10 +183,6 @@ impl RequestStruct for tp_new_order {
 }
 
 impl RequestStruct for tp_cancel_order {
-    fn c_name() -> &'static str {
-        "tp_cancel_order"
-    }
-
     fn id(&self) -> u64 {
         self.id
     }
@@ -244,10 +205,6 @@ impl RequestStruct for tp_cancel_order {
 }
 
 impl RequestStruct for tp_replace_order {
-    fn c_name() -> &'static str {
-        "tp_replace_order"
-    }
-
     fn id(&self) -> u64 {
         self.id
     }
@@ -296,8 +253,8 @@ mod tests {
     }
 
     #[test]
-    fn an_order_says_what_c_has_set() {
-        let told = NewOrder {
+    fn an_order_has_the_values_set_by_c() {
+        let expected = NewOrder {
             client_order_id: ClientOrderId(3),
             price: Price(5),
             quantity: Quantity(6),
@@ -310,10 +267,10 @@ mod tests {
             position_effect: PositionEffect::Close.code(),
             ..NewOrder::default()
         };
-        assert_eq!(new_order().request(ClientOrderId(3), USUAL).unwrap(), Request::New(told));
+        assert_eq!(new_order().request(ClientOrderId(3), USUAL).unwrap(), Request::New(expected));
         let other = tp_new_order { account: 8, ..new_order() };
         assert_eq!(other.request(ClientOrderId(3), USUAL).unwrap().account(), AccountId(8));
-        assert_eq!(told.check(), Ok(()));
+        assert_eq!(expected.check(), Ok(()));
     }
 
     #[test]
@@ -345,7 +302,7 @@ mod tests {
         };
         assert_eq!((cancel(0, 0), cancel(1, 1)), (None, None));
         for (original, order_id) in [(5, 0), (0, 6)] {
-            let told = CancelOrder {
+            let expected = CancelOrder {
                 client_order_id: ClientOrderId(4),
                 original: ClientOrderId(original),
                 order_id: OrderId(order_id),
@@ -353,16 +310,16 @@ mod tests {
                 account: USUAL,
                 ..CancelOrder::default()
             };
-            assert_eq!(cancel(original, order_id), Some(Request::Cancel(told)));
+            assert_eq!(cancel(original, order_id), Some(Request::Cancel(expected)));
         }
     }
 
     #[test]
-    fn a_replace_says_what_c_has_set() {
+    fn a_replace_has_the_values_set_by_c() {
         let size = size_of::<tp_replace_order>();
         let replace =
             tp_replace_order { size, id: 0, original: 5, price: 6, quantity: 7, cause: 8, account: 9, reserved: 0 };
-        let told = ReplaceOrder {
+        let expected = ReplaceOrder {
             client_order_id: ClientOrderId(4),
             original: ClientOrderId(5),
             price: Price(6),
@@ -371,7 +328,7 @@ mod tests {
             account: AccountId(9),
             ..ReplaceOrder::default()
         };
-        assert_eq!(replace.request(ClientOrderId(4), USUAL).unwrap(), Request::Replace(told));
+        assert_eq!(replace.request(ClientOrderId(4), USUAL).unwrap(), Request::Replace(expected));
         let nothing = tp_replace_order { original: 0, ..replace };
         assert!(nothing.request(ClientOrderId(4), USUAL).is_err());
     }

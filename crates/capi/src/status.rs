@@ -65,11 +65,10 @@ thread_local! {
 /// of the thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn tp_last_error() -> *const c_char {
-    let told = LAST.try_with(|last| last.borrow().as_ref().map(|sentence| sentence.as_ptr()));
-    told.ok().flatten().unwrap_or(c"".as_ptr())
+    let sentence = LAST.try_with(|last| last.borrow().as_ref().map(|sentence| sentence.as_ptr()));
+    sentence.ok().flatten().unwrap_or(c"".as_ptr())
 }
 
-/// Error of a call.
 #[derive(Debug)]
 pub struct CallFailure {
     status: tp_status,
@@ -77,12 +76,10 @@ pub struct CallFailure {
 }
 
 impl CallFailure {
-    /// Creates an error with this status and this sentence.
     pub fn new(status: tp_status, sentence: impl Into<String>) -> Self {
         Self { status, sentence: sentence.into() }
     }
 
-    /// Creates the error of an invalid call.
     pub fn invalid(sentence: impl Into<String>) -> Self {
         Self::new(tp_status::TP_INVALID, sentence)
     }
@@ -104,7 +101,6 @@ impl CallFailure {
     }
 }
 
-/// Converts text to a C string.
 pub fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).expect("its zeros are gone")
 }

@@ -10,7 +10,7 @@ use tickpath_clock::{Clock, HostClock};
 use crate::argument::{BatchOutcome, SliceList, bytes, check_kind, check_pointer, put, text, tp_slice};
 use crate::bus::{ClockedConnection, tp_bus};
 use crate::config::{read_struct, tp_publisher_config, tp_subscriber_config, wait_of};
-use crate::handle::{Handle, HandleObject, close, open};
+use crate::handle::{Handle, close, handle_of, handle_type, open};
 use crate::status::{CallFailure, tp_status};
 
 /// Value in place of a stamp: the present moment.
@@ -25,32 +25,24 @@ pub const TP_TOKEN_BYTES: usize = 512;
 /// Publisher of one topic.
 pub struct tp_publisher(Handle<ClockedPublisher>);
 
-struct ClockedPublisher {
+pub(crate) struct ClockedPublisher {
     publisher: Box<dyn Publisher>,
     clock: HostClock,
     batch: SliceList,
 }
 
-impl HandleObject for ClockedPublisher {
-    fn c_name() -> &'static str {
-        "tp_publisher"
-    }
-}
+handle_type!(tp_publisher holds ClockedPublisher);
 
 /// Subscriber of one topic.
 pub struct tp_subscriber(Handle<ClockedSubscriber>);
 
-struct ClockedSubscriber {
+pub(crate) struct ClockedSubscriber {
     subscriber: Box<dyn Subscriber>,
     /// Identifier of this host's clock, to recognise stamps of other clocks.
     clock: u64,
 }
 
-impl HandleObject for ClockedSubscriber {
-    fn c_name() -> &'static str {
-        "tp_subscriber"
-    }
-}
+handle_type!(tp_subscriber holds ClockedSubscriber);
 
 /// Type of an event of a subscriber.
 #[repr(C)]
@@ -104,15 +96,13 @@ pub unsafe extern "C" fn tp_publisher_open(
         // SAFETY: null or zero-terminated text, as the header requires.
         let topic = unsafe { text("topic", topic)? };
         // SAFETY: null, or as large as its `size` field states, as the header requires.
-        let config = unsafe { read_struct("tp_publisher_config", config)? };
+        let config = unsafe { read_struct(config)? };
         let config = config.topic(bus.connection.capabilities().policies[0])?;
         let publisher = bus.connection.publisher(topic, &config)?;
         Ok(tp_publisher(Handle::new(ClockedPublisher { publisher, clock: bus.clock, batch: SliceList::default() })))
     };
-    // SAFETY: null or an open handle, as the header requires.
-    let bus = unsafe { bus.as_ref() };
-    // SAFETY: `out` is null or a valid place for a handle, as the header requires.
-    unsafe { open(bus.map(|bus| &bus.0), out, publish) }
+    // SAFETY: `bus` is null or open, and `out` null or a valid place for a handle, as the header requires.
+    unsafe { open(bus, out, publish) }
 }
 
 /// Publishes one message of `len` bytes, of a kind from 16 to 255; `stamp` is in ticks of the host's clock, or TP_NOW.
@@ -127,8 +117,7 @@ pub unsafe extern "C" fn tp_publisher_publish(
     len: usize,
 ) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let publisher = unsafe { publisher.as_ref() };
-    Handle::with(publisher.map(|publisher| &publisher.0), |publishing| {
+    Handle::with(unsafe { handle_of(publisher) }, |publishing| {
         check_kind(kind)?;
         // SAFETY: `len` bytes are valid during the call, as the header requires.
         let message = unsafe { bytes(data, len)? };
@@ -153,15 +142,14 @@ pub unsafe extern "C" fn tp_publisher_publish_batch(
     fates: *mut u8,
 ) -> tp_status {
     // SAFETY: `done` and `fates` are null, or valid for a number and `count` bytes, as the header requires.
-    let told = unsafe { BatchOutcome::unpublished(count, done, fates) };
+    let outcome = unsafe { BatchOutcome::unpublished(count, done, fates) };
     // SAFETY: null or an open handle, as the header requires.
-    let publisher = unsafe { publisher.as_ref() };
-    Handle::with(publisher.map(|publisher| &publisher.0), |publishing| {
+    Handle::with(unsafe { handle_of(publisher) }, |publishing| {
         check_pointer("done", done)?;
         check_kind(kind)?;
         let ClockedPublisher { publisher, clock, batch } = publishing;
         let stamp = stamp_of(stamp, *clock);
-        let publish = |batch: &[&[u8]]| told.run(|| publisher.publish_batch(stamp, kind, batch));
+        let publish = |batch: &[&[u8]]| outcome.run(|| publisher.publish_batch(stamp, kind, batch));
         // SAFETY: `count` slices and their bytes are valid during the call, as the header requires.
         let published = unsafe { batch.with(messages, count, publish)? };
         published.map_err(CallFailure::from)
@@ -175,10 +163,7 @@ pub unsafe extern "C" fn tp_publisher_publish_batch(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_resend(publisher: *mut tp_publisher) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let publisher = unsafe { publisher.as_ref() };
-    Handle::with(publisher.map(|publisher| &publisher.0), |publishing| {
-        publishing.publisher.resend().map_err(CallFailure::from)
-    })
+    Handle::with(unsafe { handle_of(publisher) }, |publishing| publishing.publisher.resend().map_err(CallFailure::from))
 }
 
 /// Signals that there is nothing to publish now; a program that spins repeats it until there is. A transport may use
@@ -186,8 +171,7 @@ pub unsafe extern "C" fn tp_publisher_resend(publisher: *mut tp_publisher) -> tp
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_idle(publisher: *mut tp_publisher) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let publisher = unsafe { publisher.as_ref() };
-    Handle::with(publisher.map(|publisher| &publisher.0), |publishing| {
+    Handle::with(unsafe { handle_of(publisher) }, |publishing| {
         publishing.publisher.idle();
         Ok(())
     })
@@ -197,7 +181,7 @@ pub unsafe extern "C" fn tp_publisher_idle(publisher: *mut tp_publisher) -> tp_s
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_close(publisher: *mut tp_publisher) -> tp_status {
     // SAFETY: null or an open handle that is never used again, as the header requires.
-    unsafe { close(publisher, |publisher| &publisher.0) }
+    unsafe { close(publisher) }
 }
 
 /// Subscribes to a topic, whether or not it has a publisher yet, and writes the handle to `out`, or null on an error.
@@ -213,17 +197,15 @@ pub unsafe extern "C" fn tp_subscriber_open(
         // SAFETY: null or zero-terminated text, as the header requires.
         let topic = unsafe { text("topic", topic)? };
         // SAFETY: null, or as large as its `size` field states, as the header requires.
-        let config = unsafe { read_struct("tp_subscriber_config", config)? };
+        let config = unsafe { read_struct(config)? };
         // SAFETY: its token is null or zero-terminated text, as the header requires.
         let start = unsafe { config.start()? };
         let subscriber = bus.connection.subscriber(topic, start, wait_of(config.wait)?)?;
         let clock = clock_id(bus.clock.calibration());
         Ok(tp_subscriber(Handle::new(ClockedSubscriber { subscriber, clock })))
     };
-    // SAFETY: null or an open handle, as the header requires.
-    let bus = unsafe { bus.as_ref() };
-    // SAFETY: `out` is null or a valid place for a handle, as the header requires.
-    unsafe { open(bus.map(|bus| &bus.0), out, subscribe) }
+    // SAFETY: `bus` is null or open, and `out` null or a valid place for a handle, as the header requires.
+    unsafe { open(bus, out, subscribe) }
 }
 
 /// Passes up to `max` available events to `on_event`, and writes their number to `count`, on every error too. Never
@@ -236,10 +218,9 @@ pub unsafe extern "C" fn tp_subscriber_poll(
     user: *mut c_void,
     count: *mut usize,
 ) -> tp_status {
-    // SAFETY: null or an open handle, as the header requires.
-    let subscriber = unsafe { subscriber.as_ref() };
     let mut handed = 0;
-    let status = Handle::with(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
+    // SAFETY: null or an open handle, as the header requires.
+    let status = Handle::with(unsafe { handle_of(subscriber) }, |subscribing| {
         check_pointer("count", count)?;
         let Some(on_event) = on_event else { return Err(CallFailure::null("on_event")) };
         let ClockedSubscriber { subscriber, clock } = subscribing;
@@ -261,8 +242,7 @@ pub unsafe extern "C" fn tp_subscriber_poll(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_wait(subscriber: *mut tp_subscriber, timeout_ns: u64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let subscriber = unsafe { subscriber.as_ref() };
-    Handle::with(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
+    Handle::with(unsafe { handle_of(subscriber) }, |subscribing| {
         subscribing.subscriber.wait(timeout_ns);
         Ok(())
     })
@@ -279,8 +259,7 @@ pub unsafe extern "C" fn tp_subscriber_token(
     size: usize,
 ) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let subscriber = unsafe { subscriber.as_ref() };
-    Handle::with(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
+    Handle::with(unsafe { handle_of(subscriber) }, |subscribing| {
         check_pointer("token", token)?;
         let text = subscribing.subscriber.resume_token().map(|token| token.to_string()).unwrap_or_default();
         if text.len() >= size {
@@ -301,8 +280,7 @@ pub unsafe extern "C" fn tp_subscriber_token(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_publisher(subscriber: *mut tp_subscriber, process: *mut i64) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.
-    let subscriber = unsafe { subscriber.as_ref() };
-    Handle::with(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
+    Handle::with(unsafe { handle_of(subscriber) }, |subscribing| {
         check_pointer("process", process)?;
         let publisher = match subscribing.subscriber.publisher_state() {
             PublisherState::Alive(0) => -2,
@@ -320,7 +298,7 @@ pub unsafe extern "C" fn tp_subscriber_publisher(subscriber: *mut tp_subscriber,
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_close(subscriber: *mut tp_subscriber) -> tp_status {
     // SAFETY: null or an open handle that is never used again, as the header requires.
-    unsafe { close(subscriber, |subscriber| &subscriber.0) }
+    unsafe { close(subscriber) }
 }
 
 impl tp_event {

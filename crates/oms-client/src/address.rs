@@ -31,11 +31,11 @@ impl FromStr for OmsAddress {
         let read = || match url.split_once("://")? {
             ("unix", path) => path.starts_with('/').then(|| Self::Unix(path.into())),
             ("shm+unix", path) => path.starts_with('/').then(|| Self::Lanes(path.into())),
-            ("tcp", place) => host_and_port(place).map(|(host, port)| Self::Tcp { host, port }),
-            ("tls", place) => {
-                let (place, ca) = place.split_once('?').map_or((place, None), |(place, rest)| (place, Some(rest)));
+            ("tcp", address) => host_and_port(address).map(|(host, port)| Self::Tcp { host, port }),
+            ("tls", address) => {
+                let (address, ca) = address.split_once('?').map_or((address, None), |(before, ca)| (before, Some(ca)));
                 let ca = ca.map(|rest| rest.strip_prefix("ca=").filter(|file| !file.is_empty()).map(Into::into));
-                let (host, port) = host_and_port(place)?;
+                let (host, port) = host_and_port(address)?;
                 Some(Self::Tls { host, port, ca: ca.map_or(Some(None), |ca| ca.map(Some))? })
             }
             _ => None,
@@ -49,27 +49,27 @@ impl fmt::Display for OmsAddress {
         match self {
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
             Self::Lanes(path) => write!(f, "shm+unix://{}", path.display()),
-            Self::Tcp { host, port } => write_place(f, "tcp", host, *port),
-            Self::Tls { host, port, .. } => write_place(f, "tls", host, *port),
+            Self::Tcp { host, port } => write_address(f, "tcp", host, *port),
+            Self::Tls { host, port, .. } => write_address(f, "tls", host, *port),
         }
     }
 }
 
-fn host_and_port(place: &str) -> Option<(String, u16)> {
-    let (host, port) = place.strip_suffix('/').unwrap_or(place).rsplit_once(':')?;
+fn host_and_port(address: &str) -> Option<(String, u16)> {
+    let (host, port) = address.strip_suffix('/').unwrap_or(address).rsplit_once(':')?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let sound = !host.is_empty() && !host.contains(['/', '@']) && (bare.is_some() || !host.contains(':'));
     sound.then_some((bare.unwrap_or(host).to_owned(), port.parse().ok()?))
 }
 
-fn write_place(f: &mut fmt::Formatter<'_>, scheme: &str, host: &str, port: u16) -> fmt::Result {
+fn write_address(f: &mut fmt::Formatter<'_>, scheme: &str, host: &str, port: u16) -> fmt::Result {
     if host.contains(':') { write!(f, "{scheme}://[{host}]:{port}") } else { write!(f, "{scheme}://{host}:{port}") }
 }
 
 /// Removes a login from a URL for an error message, because the user may have written a password there.
 fn without_login(url: &str) -> String {
     match url.rsplit_once('@') {
-        Some((_, place)) => format!("...@{place}"),
+        Some((_, address)) => format!("...@{address}"),
         None => url.to_owned(),
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused_in_words() {
+    fn invalid_addresses_are_refused_with_the_forms() {
         for url in [
             "",
             "oms.sock",
@@ -114,8 +114,8 @@ mod tests {
             "tcp://host:1?ca=file",
             "tcp://anna:horse@host:1",
         ] {
-            let told = url.parse::<OmsAddress>().unwrap_err().to_string();
-            assert!(told.contains("tcp://HOST:PORT") && !told.contains("horse"), "{told}");
+            let error = url.parse::<OmsAddress>().unwrap_err().to_string();
+            assert!(error.contains("tcp://HOST:PORT") && !error.contains("horse"), "{error}");
         }
     }
 }

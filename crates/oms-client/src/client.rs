@@ -51,23 +51,14 @@ impl Client {
     pub fn connect(config: Config) -> Result<Self, ClientError> {
         let clock = HostClock::get().map_err(|e| ClientError::Clock(Arc::new(e)))?;
         let numbers = SequenceNumbers::new(&config);
-        let entry = Arc::new(Connector::new(config, clock)?);
-        let line = Box::new(OmsConnection::new(clock, entry.log_on(numbers.logon_request())?));
-        let (welcome, shares_clock) = (line.welcome, line.shares_clock);
-        let mut untold = VecDeque::new();
-        let link = ConnectionState::Ended(ClientError::Closed);
-        let mut client = Self {
-            clock,
-            connector: entry,
-            numbers,
-            state: link,
-            pending_events: VecDeque::new(),
-            pause_ns: 0,
-            welcome,
-            shares_clock,
-        };
-        client.resume(line, &mut |event| untold.push_back(event));
-        client.pending_events = untold;
+        let connector = Arc::new(Connector::new(config, clock)?);
+        let connection = Box::new(OmsConnection::new(clock, connector.log_on(numbers.logon_request())?));
+        let (welcome, shares_clock) = (connection.welcome, connection.shares_clock);
+        let (state, pending_events) = (ConnectionState::Ended(ClientError::Closed), VecDeque::new());
+        let mut client = Self { clock, connector, numbers, state, pending_events, pause_ns: 0, welcome, shares_clock };
+        let mut events = VecDeque::new();
+        client.resume(connection, &mut |event| events.push_back(event));
+        client.pending_events = events;
         Ok(client)
     }
 
@@ -98,12 +89,12 @@ impl Client {
     /// Writes a request, under the number by which it will be kept.
     fn queue_request(&mut self, request: &Request, stamp: u64) -> Result<(), ClientSendError<Request>> {
         request.check().map_err(|reason| ClientSendError::Malformed { given: *request, reason })?;
-        let line = ready(&mut self.state, *request)?;
+        let connection = ready(&mut self.state, *request)?;
         let has_trigger = matches!(request, Request::Conditional(_) | Request::ReplaceConditional(_));
         if has_trigger && self.welcome.version < CONDITIONAL_VERSION {
             return Err(ClientSendError::Unsupported(*request));
         }
-        line.queue_frame(request.kind().code(), self.numbers.next_request(), stamp, request.as_bytes());
+        connection.queue_frame(request.kind().code(), self.numbers.next_request, stamp, request.as_bytes());
         Ok(())
     }
 
@@ -114,7 +105,7 @@ impl Client {
     ///
     /// Panics if it is longer than a frame's payload, which no record is.
     pub fn admin_command(&mut self, kind: u8, bytes: &[u8]) -> Result<(), ClientSendError<()>> {
-        assert!(bytes.len() <= MAX_PAYLOAD, "a word of {} bytes is no record", bytes.len());
+        assert!(bytes.len() <= MAX_PAYLOAD, "a command of {} bytes is no record", bytes.len());
         let stamp = self.clock.ticks();
         ready(&mut self.state, ())?.queue_frame(kind, 0, stamp, bytes);
         self.flush();
@@ -167,17 +158,17 @@ impl Client {
 
     /// Sends queued requests, as far as the OMS takes them now.
     pub fn flush(&mut self) {
-        if let ConnectionState::Connected(line) = &mut self.state {
-            line.flush();
+        if let ConnectionState::Connected(connection) = &mut self.state {
+            connection.flush();
         }
     }
 
     /// Reports pending events without waiting, and returns their number. It reads once, so a program that wants all
     /// events polls until none is left. The error is the end of the client, which does not reconnect.
     pub fn poll(&mut self, mut on_event: impl FnMut(ClientEvent)) -> Result<usize, ClientError> {
-        let mut told = 0;
+        let mut reported = 0;
         let report = &mut |event| {
-            told += 1;
+            reported += 1;
             on_event(event);
         };
         if !self.pending_events.is_empty() {
@@ -185,39 +176,39 @@ impl Client {
             self.deliver_buffered(report);
         }
         match &mut self.state {
-            ConnectionState::Connected(line) => {
-                if let Err(why) = poll_connection(line, &mut self.numbers, report) {
+            ConnectionState::Connected(connection) => {
+                if let Err(why) = poll_connection(connection, &mut self.numbers, report) {
                     self.handle_loss(why, report);
                 }
             }
             ConnectionState::Reconnecting(reconnect) => match reconnect.poll_outcome() {
-                Some(ReconnectOutcome::Connected(line)) => {
-                    self.resume(line, report);
+                Some(ReconnectOutcome::Connected(connection)) => {
+                    self.resume(connection, report);
                     self.deliver_buffered(report);
                 }
                 Some(ReconnectOutcome::Failed(why)) => report(ClientEvent::Failed { why }),
                 Some(ReconnectOutcome::Ended(why)) => self.finish(why, report),
                 None => {}
             },
-            ConnectionState::Ended(why) if told == 0 => return Err(why.clone()),
+            ConnectionState::Ended(why) if reported == 0 => return Err(why.clone()),
             ConnectionState::Ended(_) => {}
         }
-        Ok(told)
+        Ok(reported)
     }
 
     /// Sends the heartbeat that is due, also on a new connection after a loss, without reading events. A program that
     /// cannot take events for a while, because its own output blocks, calls this more often than twice per heartbeat
     /// time; reports wait at the OMS meanwhile, and the next [`Self::poll`] continues with them.
     pub fn keep_alive(&mut self) {
-        let line = match &mut self.state {
-            ConnectionState::Connected(line) => Some(&mut **line),
+        let connection = match &mut self.state {
+            ConnectionState::Connected(connection) => Some(&mut **connection),
             ConnectionState::Reconnecting(reconnect) => reconnect.connection_mut(),
             ConnectionState::Ended(_) => None,
         };
-        if let Some(line) = line {
-            let now = line.now();
-            line.heartbeat_if_due(now, self.numbers.logon_request().next_report);
-            line.flush();
+        if let Some(connection) = connection {
+            let now = connection.now();
+            connection.heartbeat_if_due(now, self.numbers.logon_request().next_report);
+            connection.flush();
         }
     }
 
@@ -227,7 +218,7 @@ impl Client {
             return;
         }
         match &mut self.state {
-            ConnectionState::Connected(line) => line.wait(timeout_ns),
+            ConnectionState::Connected(connection) => connection.wait(timeout_ns),
             ConnectionState::Reconnecting(reconnect) => reconnect.wait(Duration::from_nanos(timeout_ns)),
             ConnectionState::Ended(_) => {}
         }
@@ -241,7 +232,9 @@ impl Client {
             return None;
         }
         match &mut self.state {
-            ConnectionState::Connected(line) => line.prepare_sleep().map(|(socket, due_ns)| (Some(socket), due_ns)),
+            ConnectionState::Connected(connection) => {
+                connection.prepare_sleep().map(|(socket, due_ns)| (Some(socket), due_ns))
+            }
             ConnectionState::Reconnecting(_) => Some((None, WAIT_NS)),
             ConnectionState::Ended(_) => None,
         }
@@ -249,8 +242,8 @@ impl Client {
 
     /// Notes that the event loop has woken.
     pub fn wake(&mut self) {
-        if let ConnectionState::Connected(line) = &mut self.state {
-            line.wake();
+        if let ConnectionState::Connected(connection) = &mut self.state {
+            connection.wake();
         }
     }
 
@@ -261,16 +254,15 @@ impl Client {
 
     /// Ends the session as [`Self::close`] does, for an owner that keeps the client.
     pub fn disconnect(&mut self) {
-        if let ConnectionState::Connected(line) =
-            std::mem::replace(&mut self.state, ConnectionState::Ended(ClientError::Closed))
-        {
-            line.close();
+        let ended = ConnectionState::Ended(ClientError::Closed);
+        if let ConnectionState::Connected(connection) = std::mem::replace(&mut self.state, ended) {
+            connection.close();
         }
     }
 
     /// Returns true while requests can be sent.
     pub fn is_connected(&self) -> bool {
-        matches!(&self.state, ConnectionState::Connected(line) if !line.is_broken())
+        matches!(&self.state, ConnectionState::Connected(connection) if !connection.is_broken())
     }
 
     /// Returns the OMS's welcome at the last connect.
@@ -289,8 +281,8 @@ impl Client {
     pub fn since(&self) -> Since {
         // Events that arrived with the welcome are not reported yet.
         match self.connector.config.since {
-            asked @ Since::Report { .. } if !self.pending_events.is_empty() => asked,
-            _ => self.numbers.since(),
+            configured @ Since::Report { .. } if !self.pending_events.is_empty() => configured,
+            _ => self.numbers.since,
         }
     }
 
@@ -299,41 +291,35 @@ impl Client {
         self.numbers.counts
     }
 
-    /// Resumes on a new connection.
-    fn resume(&mut self, line: Box<OmsConnection>, on_event: &mut dyn FnMut(ClientEvent)) {
-        (self.welcome, self.shares_clock) = (line.welcome, line.shares_clock);
-        self.numbers.resume(&line.welcome, on_event);
-        self.state = ConnectionState::Connected(line);
+    fn resume(&mut self, connection: Box<OmsConnection>, on_event: &mut dyn FnMut(ClientEvent)) {
+        (self.welcome, self.shares_clock) = (connection.welcome, connection.shares_clock);
+        self.numbers.resume(&connection.welcome, on_event);
+        self.state = ConnectionState::Connected(connection);
     }
 
     /// Reports the events that arrived with the welcome.
     fn deliver_buffered(&mut self, on_event: &mut dyn FnMut(ClientEvent)) {
-        if let ConnectionState::Connected(line) = &mut self.state
-            && let Err(why) = receive_frames(line, &mut self.numbers, on_event)
+        if let ConnectionState::Connected(connection) = &mut self.state
+            && let Err(why) = receive_frames(connection, &mut self.numbers, on_event)
         {
             self.handle_loss(why, on_event);
         }
     }
 
-    /// Drops a connection.
     fn handle_loss(&mut self, why: ClientError, on_event: &mut dyn FnMut(ClientEvent)) {
         self.numbers.counts.losses += 1;
-        if let ConnectionState::Connected(line) = &self.state {
-            self.pause_ns = if line.age_ns() >= GOOD_AGE_NS { 0 } else { next_pause(self.pause_ns) };
+        if let ConnectionState::Connected(connection) = &self.state {
+            self.pause_ns = if connection.age_ns() >= GOOD_AGE_NS { 0 } else { next_pause(self.pause_ns) };
         }
         on_event(ClientEvent::Disconnected { why: why.clone() });
         if self.connector.config.reconnect && !why.is_final() {
-            self.state = ConnectionState::Reconnecting(ReconnectThread::start(
-                &self.connector,
-                self.numbers.logon_request(),
-                self.pause_ns,
-            ));
+            let request = self.numbers.logon_request();
+            self.state = ConnectionState::Reconnecting(ReconnectThread::start(&self.connector, request, self.pause_ns));
         } else {
             self.finish(why, on_event);
         }
     }
 
-    /// Ends the client for good.
     fn finish(&mut self, why: ClientError, on_event: &mut dyn FnMut(ClientEvent)) {
         self.numbers.report_in_doubt(on_event);
         self.state = ConnectionState::Ended(why);
@@ -341,42 +327,42 @@ impl Client {
 }
 
 /// Returns the connection, if a frame can be written there now.
-fn ready<T>(link: &mut ConnectionState, given: T) -> Result<&mut OmsConnection, ClientSendError<T>> {
-    let ConnectionState::Connected(line) = link else { return Err(ClientSendError::Disconnected(given)) };
-    if line.is_full() {
-        line.flush();
+fn ready<T>(state: &mut ConnectionState, given: T) -> Result<&mut OmsConnection, ClientSendError<T>> {
+    let ConnectionState::Connected(connection) = state else { return Err(ClientSendError::Disconnected(given)) };
+    if connection.is_full() {
+        connection.flush();
     }
-    match line {
-        line if line.is_broken() => Err(ClientSendError::Disconnected(given)),
-        line if line.is_full() => Err(ClientSendError::Full(given)),
-        line => Ok(line),
+    match connection {
+        connection if connection.is_broken() => Err(ClientSendError::Disconnected(given)),
+        connection if connection.is_full() => Err(ClientSendError::Full(given)),
+        connection => Ok(connection),
     }
 }
 
 /// Runs one turn of a connection: reads events, then does pending work.
 fn poll_connection(
-    line: &mut OmsConnection,
+    connection: &mut OmsConnection,
     numbers: &mut SequenceNumbers,
     on_event: &mut dyn FnMut(ClientEvent),
 ) -> Result<(), ClientError> {
-    let has_read = line.read()?;
-    let now = line.now();
+    let has_read = connection.read()?;
+    let now = connection.now();
     if has_read {
-        receive_frames(line, numbers, on_event)?;
+        receive_frames(connection, numbers, on_event)?;
     } else {
-        line.check_liveness(now)?;
+        connection.check_liveness(now)?;
     }
-    line.heartbeat_if_due(now, numbers.logon_request().next_report);
-    line.flush();
+    connection.heartbeat_if_due(now, numbers.logon_request().next_report);
+    connection.flush();
     Ok(())
 }
 
 fn receive_frames(
-    line: &mut OmsConnection,
+    connection: &mut OmsConnection,
     numbers: &mut SequenceNumbers,
     on_event: &mut dyn FnMut(ClientEvent),
 ) -> Result<(), ClientError> {
-    while let Some(frame) = line.inbox.next()? {
+    while let Some(frame) = connection.inbox.next()? {
         numbers.receive(&frame, on_event)?;
     }
     Ok(())

@@ -12,14 +12,12 @@ use crate::ClientError;
 use crate::logon::CompletedLogon;
 use crate::socket::OmsSocket;
 
-/// Max pending output, in bytes.
 const MAX_PENDING_BYTES: usize = 256 << 10;
 /// Reads of the lanes between two checks of their socket.
-const LOOK_EVERY: u32 = 64;
+const READS_PER_CHECK: u32 = 64;
 /// Max time to send the remaining output at a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A connection to an OMS.
 #[derive(Debug)]
 pub(crate) struct OmsConnection {
     clock: HostClock,
@@ -29,7 +27,6 @@ pub(crate) struct OmsConnection {
     /// True if the OMS stamps with this host's clock.
     pub shares_clock: bool,
     out: Vec<u8>,
-    /// Bytes of `out` that are sent.
     sent: usize,
     /// Times of its begin, of the last receive, and of the last heartbeat sent, in ticks.
     connected_at: u64,
@@ -45,43 +42,37 @@ pub(crate) struct OmsConnection {
 impl OmsConnection {
     pub fn new(clock: HostClock, CompletedLogon { socket, inbox, welcome, shares_clock }: CompletedLogon) -> Self {
         let now = clock.ticks();
-        let (made, heard, beaten) = (now, now, now);
         let whole_ns = u64::from(welcome.heartbeat_ms) * 1_000_000;
         let heartbeat = (whole_ns > 0).then(|| clock.calibration().ticks_of_ns(whole_ns));
-        let (out, sent, reads, broken) = (Vec::new(), 0, 0, None);
         Self {
             clock,
             socket,
             inbox,
             welcome,
             shares_clock,
-            out,
-            sent,
-            connected_at: made,
-            last_received: heard,
-            last_heartbeat: beaten,
+            out: Vec::new(),
+            sent: 0,
+            connected_at: now,
+            last_received: now,
+            last_heartbeat: now,
             heartbeat,
-            reads,
-            write_error: broken,
+            reads: 0,
+            write_error: None,
         }
     }
 
-    /// Returns the present time, in ticks.
     pub fn now(&self) -> u64 {
         self.clock.ticks()
     }
 
-    /// Returns the age of the connection.
     pub fn age_ns(&self) -> u64 {
         self.clock.ns_between(self.connected_at, self.clock.ticks()).max(0) as u64
     }
 
-    /// Returns true if writing has failed for good.
     pub fn is_broken(&self) -> bool {
         self.write_error.is_some()
     }
 
-    /// Returns true if the pending output has reached its limit.
     pub fn is_full(&self) -> bool {
         self.out.len() - self.sent >= MAX_PENDING_BYTES
     }
@@ -91,7 +82,6 @@ impl OmsConnection {
         write_frame(&mut self.out, kind, number, stamp, message);
     }
 
-    /// Writes the bytes that the socket takes now.
     pub fn flush(&mut self) {
         while self.sent < self.out.len() && self.write_error.is_none() {
             match self.socket.write(&self.out[self.sent..]) {
@@ -116,7 +106,13 @@ impl OmsConnection {
 
     /// Reads once. Returns true if bytes arrived; the error is the end of the connection.
     pub fn read(&mut self) -> Result<bool, ClientError> {
-        self.check_socket();
+        // Lanes are read without a system call, so their socket is checked now and then.
+        self.reads = self.reads.wrapping_add(1);
+        if self.reads.is_multiple_of(READS_PER_CHECK)
+            && let Some(lanes) = self.socket.lanes()
+        {
+            lanes.mark_socket_readable();
+        }
         match self.socket.read(self.inbox.free_space()) {
             Ok(0) => Err(self.write_error.take().unwrap_or(ClientError::Closed)),
             Ok(bytes) => {
@@ -150,16 +146,6 @@ impl OmsConnection {
         }
     }
 
-    /// Checks now and then that the socket of the lanes is alive, because lanes are read without a system call.
-    fn check_socket(&mut self) {
-        self.reads = self.reads.wrapping_add(1);
-        if self.reads.is_multiple_of(LOOK_EVERY)
-            && let Some(lanes) = self.socket.lanes()
-        {
-            lanes.mark_socket_readable();
-        }
-    }
-
     /// Sleeps until there is something to read, room for pending output, a heartbeat due, or the timeout.
     pub fn wait(&mut self, timeout_ns: u64) {
         if !self.arm_wakeup() {
@@ -167,7 +153,7 @@ impl OmsConnection {
         }
         let must_write = self.sent < self.out.len() || self.socket.wants_write();
         let is_laned = self.socket.lanes().is_some();
-        // The OMS rings when there is room in a full lane.
+        // The OMS wakes the client when there is room in a full lane.
         let waiting = if must_write && !is_laned { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let ns = timeout_ns.min(self.due_ns());
         let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
@@ -176,7 +162,7 @@ impl OmsConnection {
         self.wake();
     }
 
-    /// Returns false if there may be something to read already; otherwise a writer of its lanes rings from here on.
+    /// Returns false if there may be something to read already; otherwise writers of its lanes wake the client.
     fn arm_wakeup(&mut self) -> bool {
         if self.write_error.is_some() || self.socket.has_more() {
             return false;
@@ -209,14 +195,8 @@ impl OmsConnection {
 
     /// Sends a logout, and gives pending output a moment to be sent.
     pub fn close(mut self) {
-        write_frame_with_text(
-            &mut self.out,
-            FrameKind::Logout.code(),
-            0,
-            self.clock.ticks(),
-            &[],
-            b"the client is done",
-        );
+        let (kind, now) = (FrameKind::Logout.code(), self.clock.ticks());
+        write_frame_with_text(&mut self.out, kind, 0, now, &[], b"the client has closed");
         let rest = &self.out[self.sent..];
         let ready = self.socket.set_nonblocking(false).and(self.socket.set_timeout(CLOSE_TIMEOUT));
         // An OMS that does not receive it detects the end of the connection.

@@ -67,13 +67,13 @@ pub enum ClientError {
     #[error("the connection to the OMS was lost: {0}")]
     Lost(Arc<io::Error>),
     /// The other side closed the connection.
-    #[error("the OMS closed the connection without a word; its log tells why")]
+    #[error("the OMS closed the connection without a reason; its log may have it")]
     Closed,
     /// No answer arrived in time.
     #[error("the OMS has not listed its instruments within {0} ms; is it busy? try again")]
     Unanswered(u32),
     /// No frame arrived for too long.
-    #[error("the OMS said nothing for {0} ms and is taken as gone")]
+    #[error("the OMS sent nothing for {0} ms and is considered dead")]
     Silent(u32),
 }
 
@@ -92,7 +92,9 @@ pub enum ClientSendError<T> {
         reason: MessageError,
     },
     /// The OMS is too old for the request, and would end the connection for it.
-    #[error("this OMS is of an older version, which knows no triggers; send an order without one, or have it updated")]
+    #[error(
+        "this OMS is of an older version, which does not support triggers; send an order without one, or update the OMS"
+    )]
     Unsupported(T),
     /// There is no connection now.
     #[error("there is no connection to the OMS; poll until it is made again, and send this request if it still holds")]
@@ -117,9 +119,9 @@ impl ClientError {
 
     /// Returns a peer's text in a printable form.
     pub(crate) fn sentence(text: &[u8]) -> String {
-        const MOST_CHARS: usize = 300;
+        const MAX_CHARS: usize = 300;
         let printable = |c: char| if c.is_control() { ' ' } else { c };
-        String::from_utf8_lossy(text).chars().map(printable).take(MOST_CHARS).collect()
+        String::from_utf8_lossy(text).chars().map(printable).take(MAX_CHARS).collect()
     }
 }
 

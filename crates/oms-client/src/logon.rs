@@ -10,11 +10,12 @@ use tickpath_oms_protocol::{
     Binding, ClientLogon, Frame, FrameBuffer, FrameKind, Logon, LogonReject, LogonRejectReason, MAGIC, VERSION,
     Welcome, write_frame_with_text,
 };
+use tickpath_tls::tls_failure;
 use zerocopy::IntoBytes;
 
 use crate::address::OmsAddress;
 use crate::socket::OmsSocket;
-use crate::tls::{TlsTrust, tls_error};
+use crate::tls::TlsTrust;
 use crate::{ClientError, Config};
 
 /// Data to connect to the session repeatedly.
@@ -23,14 +24,11 @@ pub(crate) struct Connector {
     address: OmsAddress,
     pub config: Config,
     pub clock: HostClock,
-    /// Random id of this client.
     client: u32,
 }
 
-/// A client's wishes in its logon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogonRequest {
-    /// The client was connected before.
     pub is_reconnect: bool,
     pub session: u16,
     pub journal: u64,
@@ -38,7 +36,6 @@ pub(crate) struct LogonRequest {
     pub last_sum: u32,
 }
 
-/// A connection whose logon is complete.
 #[derive(Debug)]
 pub(crate) struct CompletedLogon {
     pub socket: OmsSocket,
@@ -51,32 +48,32 @@ pub(crate) struct CompletedLogon {
 
 impl Connector {
     pub fn new(config: Config, clock: HostClock) -> Result<Self, ClientError> {
-        let client = getrandom::u32().expect("the operating system has random bytes for everybody").max(1);
+        let client = getrandom::u32().expect("the operating system has random bytes").max(1);
         Ok(Self { address: config.url.parse()?, config, clock, client })
     }
 
     /// Connects and logs on, within the configured time.
-    pub fn log_on(&self, asked: LogonRequest) -> Result<CompletedLogon, ClientError> {
-        let mut talk = self.connect()?;
-        let binding = talk.handshake()?;
+    pub fn log_on(&self, request: LogonRequest) -> Result<CompletedLogon, ClientError> {
+        let mut handshake = self.connect()?;
+        let binding = handshake.handshake()?;
         let (user, password) = (&self.config.user, self.config.password.expose());
         let (mut logon, client_first) = ClientLogon::new(user, password, binding.as_ref())?;
-        let asked_at = self.clock.ticks();
-        talk.send(FrameKind::Logon, self.logon_message(asked).as_bytes(), &client_first)?;
-        let challenge = talk.receive(|frame| expect(frame, FrameKind::Challenge).map(|()| frame.text.to_vec()))?;
+        let sent_at = self.clock.ticks();
+        handshake.send(FrameKind::Logon, self.logon_message(request).as_bytes(), &client_first)?;
+        let challenge = handshake.receive(|frame| expect(frame, FrameKind::Challenge).map(|()| frame.text.to_vec()))?;
         let proof = logon.answer(&challenge)?;
-        talk.send(FrameKind::Proof, &[], &proof)?;
-        let (welcome, server_final, stamp) = talk.receive(|frame| {
+        handshake.send(FrameKind::Proof, &[], &proof)?;
+        let (welcome, server_final, stamp) = handshake.receive(|frame| {
             expect(frame, FrameKind::Welcome)?;
             Ok((frame.message::<Welcome>(), frame.text.to_vec(), frame.stamp))
         })?;
         logon.check(&server_final)?;
         // The clock of another host, or of another boot, has no value within this logon.
-        let shares_clock = (asked_at..=self.clock.ticks()).contains(&stamp);
+        let shares_clock = (sent_at..=self.clock.ticks()).contains(&stamp);
         if !(1..=VERSION).contains(&welcome.version) {
             return Err(ClientError::Protocol("speaks a version that was not offered to it"));
         }
-        let LogonHandshake { mut socket, mut inbox, descriptors, .. } = talk;
+        let LogonHandshake { mut socket, mut inbox, descriptors, .. } = handshake;
         if welcome.lanes != 0 {
             let memory = descriptors.try_into();
             let memory = memory.map_err(|_| ClientError::Protocol("opened lanes without their memory"))?;
@@ -88,14 +85,12 @@ impl Connector {
         Ok(CompletedLogon { socket, inbox, welcome, shares_clock })
     }
 
-    fn logon_message(
-        &self,
-        LogonRequest { is_reconnect: again, session, journal, next_report, last_sum }: LogonRequest,
-    ) -> Logon {
+    fn logon_message(&self, request: LogonRequest) -> Logon {
+        let LogonRequest { is_reconnect, session, journal, next_report, last_sum } = request;
         let heartbeat_ms = self.config.heartbeat_ms;
         let lanes = if matches!(self.address, OmsAddress::Lanes(_)) { Logon::LANES } else { 0 };
         let copy = if self.config.drop_copy { Logon::DROP_COPY } else { 0 };
-        let again = if again { Logon::RECONNECT } else { 0 };
+        let reconnect = if is_reconnect { Logon::RECONNECT } else { 0 };
         Logon {
             magic: MAGIC,
             version: VERSION,
@@ -105,7 +100,7 @@ impl Connector {
             next_report,
             last_sum,
             client: self.client,
-            features: lanes | copy | again,
+            features: lanes | copy | reconnect,
             reserved_end: 0,
         }
     }
@@ -119,15 +114,13 @@ impl Connector {
             }
             OmsAddress::Tcp { .. } | OmsAddress::Unix(_) | OmsAddress::Lanes(_) => None,
         };
-        let mut socket = OmsSocket::connect(&self.address, timeout).map_err(|reason| self.unreachable(reason))?;
+        let unreachable =
+            |reason| ClientError::Unreachable { place: self.address.to_string(), reason: Arc::new(reason) };
+        let mut socket = OmsSocket::connect(&self.address, timeout).map_err(unreachable)?;
         if let Some(trust) = trust {
             socket = socket.secure(trust).map_err(ClientError::lost)?;
         }
-        Ok(LogonHandshake { entry: self, started, socket, inbox: FrameBuffer::default(), descriptors: Vec::new() })
-    }
-
-    fn unreachable(&self, reason: io::Error) -> ClientError {
-        ClientError::Unreachable { place: self.address.to_string(), reason: Arc::new(reason) }
+        Ok(LogonHandshake { connector: self, started, socket, inbox: FrameBuffer::default(), descriptors: Vec::new() })
     }
 
     fn no_tls(&self, reason: String) -> ClientError {
@@ -139,10 +132,8 @@ impl Connector {
     }
 }
 
-/// A connection whose logon is in progress.
 struct LogonHandshake<'a> {
-    entry: &'a Connector,
-    /// Time of the start, in ticks.
+    connector: &'a Connector,
     started: u64,
     socket: OmsSocket,
     inbox: FrameBuffer,
@@ -166,13 +157,12 @@ impl LogonHandshake<'_> {
 
     fn send(&mut self, kind: FrameKind, message: &[u8], text: &[u8]) -> Result<(), ClientError> {
         let mut out = Vec::new();
-        write_frame_with_text(&mut out, kind.code(), 0, self.entry.clock.ticks(), message, text);
+        write_frame_with_text(&mut out, kind.code(), 0, self.connector.clock.ticks(), message, text);
         self.limit_wait()?;
         self.socket.write_all(&out).map_err(|e| self.failed(e))
     }
 
-    /// Waits for the next frame, and returns what `read` makes of it. A peer that sends byte by byte gains no time by
-    /// that.
+    /// Waits for the next frame, within the time limit of the logon, and returns the result of `read` for it.
     fn receive<T>(&mut self, read: impl Fn(&Frame) -> Result<T, ClientError>) -> Result<T, ClientError> {
         loop {
             if let Some(frame) = self.inbox.next()? {
@@ -190,24 +180,24 @@ impl LogonHandshake<'_> {
 
     /// Sets the socket's timeout to the remaining time.
     fn limit_wait(&self) -> Result<(), ClientError> {
-        let Connector { clock, config, .. } = self.entry;
+        let Connector { clock, config, .. } = self.connector;
         let passed_ns = clock.ns_between(self.started, clock.ticks()).max(0) as u64;
         let left_ns = (u64::from(config.connect_timeout_ms) * 1_000_000).saturating_sub(passed_ns);
         // The shortest timeout of a socket is a microsecond; zero would mean no limit.
         if left_ns < 1_000 {
-            return Err(self.entry.timed_out());
+            return Err(self.connector.timed_out());
         }
         self.socket.set_timeout(Duration::from_nanos(left_ns)).map_err(ClientError::lost)
     }
 
     fn failed(&self, reason: io::Error) -> ClientError {
-        if let OmsAddress::Tls { host, .. } = &self.entry.address
-            && let Some(why) = tls_error(&reason, host)
+        if let OmsAddress::Tls { host, .. } = &self.connector.address
+            && let Some(why) = tls_failure(&reason, host)
         {
-            return self.entry.no_tls(why);
+            return self.connector.no_tls(why);
         }
         match reason.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.entry.timed_out(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.connector.timed_out(),
             io::ErrorKind::UnexpectedEof => ClientError::Closed,
             _ => ClientError::lost(reason),
         }

@@ -12,12 +12,10 @@ use crate::logon::{Connector, LogonRequest};
 
 /// Pause after the first failure; each further failure doubles it.
 const FIRST_PAUSE_NS: u64 = 10_000_000;
-/// Longest pause.
 const LAST_PAUSE_NS: u64 = 1_000_000_000;
 /// Max failures that wait to be reported; further ones are dropped.
 const MAX_UNREPORTED: usize = 8;
 
-/// Result of an attempt.
 #[derive(Debug)]
 pub(crate) enum ReconnectOutcome {
     Connected(Box<OmsConnection>),
@@ -38,38 +36,36 @@ pub(crate) struct ReconnectThread {
 
 impl ReconnectThread {
     /// Starts the thread; its first attempt follows a pause.
-    pub fn start(entry: &Arc<Connector>, asked: LogonRequest, pause_ns: u64) -> Self {
+    pub fn start(connector: &Arc<Connector>, request: LogonRequest, pause_ns: u64) -> Self {
         let (sender, outcome) = sync_channel(MAX_UNREPORTED);
         let wanted = Arc::new(());
-        let (entry, still) = (entry.clone(), Arc::downgrade(&wanted));
+        let (connector, still_wanted) = (connector.clone(), Arc::downgrade(&wanted));
         let thread = std::thread::Builder::new().name("oms-reconnect".to_owned());
-        let started = thread.spawn(move || try_until_done(&entry, asked, pause_ns, &still, &sender));
+        let started = thread.spawn(move || try_until_done(&connector, request, pause_ns, &still_wanted, &sender));
         let ready = started.err().map(|e| ReconnectOutcome::Ended(ClientError::lost(e)));
         Self { outcome, ready, _wanted: wanted }
     }
 
-    /// Returns a new result, if there is one.
     pub fn poll_outcome(&mut self) -> Option<ReconnectOutcome> {
-        self.ready.take().or_else(|| match self.outcome.try_recv() {
+        self.ready.take().or_else(|| self.receive())
+    }
+
+    /// Returns the new connection that was not taken yet, to be kept alive; it replaces a failure not yet reported.
+    pub fn connection_mut(&mut self) -> Option<&mut OmsConnection> {
+        while !matches!(self.ready, Some(ReconnectOutcome::Connected(_) | ReconnectOutcome::Ended(_))) {
+            self.ready = Some(self.receive()?);
+        }
+        match &mut self.ready {
+            Some(ReconnectOutcome::Connected(connection)) => Some(&mut **connection),
+            _ => None,
+        }
+    }
+
+    fn receive(&self) -> Option<ReconnectOutcome> {
+        match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => Some(thread_died()),
-        })
-    }
-
-    /// Returns the new connection that was not taken yet, because it must be kept alive, too. A later result replaces a
-    /// failure that was not reported.
-    pub fn connection_mut(&mut self) -> Option<&mut OmsConnection> {
-        while !matches!(self.ready, Some(ReconnectOutcome::Connected(_) | ReconnectOutcome::Ended(_))) {
-            match self.outcome.try_recv() {
-                Ok(outcome) => self.ready = Some(outcome),
-                Err(TryRecvError::Empty) => return None,
-                Err(TryRecvError::Disconnected) => self.ready = Some(thread_died()),
-            }
-        }
-        match &mut self.ready {
-            Some(ReconnectOutcome::Connected(line)) => Some(&mut **line),
-            _ => None,
         }
     }
 
@@ -91,15 +87,15 @@ pub(crate) fn next_pause(pause_ns: u64) -> u64 {
 }
 
 fn try_until_done(
-    entry: &Connector,
-    asked: LogonRequest,
+    connector: &Connector,
+    request: LogonRequest,
     pause_ns: u64,
     wanted: &Weak<()>,
     outcome: &SyncSender<ReconnectOutcome>,
 ) {
     // At its parent's priority, this thread could be starved by a spinning thread that waits for it.
     let _ = set_priority(Priority::Normal);
-    let (mut pause_ns, mut told) = (pause_ns, String::new());
+    let (mut pause_ns, mut reported) = (pause_ns, String::new());
     while wanted.strong_count() > 0 {
         sleep_ns(pause_ns);
         pause_ns = next_pause(pause_ns);
@@ -107,14 +103,15 @@ fn try_until_done(
         if wanted.strong_count() == 0 {
             return;
         }
-        match entry.log_on(asked) {
-            Ok(arrived) => {
-                drop(outcome.send(ReconnectOutcome::Connected(Box::new(OmsConnection::new(entry.clock, arrived)))))
+        match connector.log_on(request) {
+            Ok(logon) => {
+                let connection = Box::new(OmsConnection::new(connector.clock, logon));
+                drop(outcome.send(ReconnectOutcome::Connected(connection)));
             }
             Err(why) if why.is_final() => drop(outcome.send(ReconnectOutcome::Ended(why))),
             Err(why) => {
-                if why.to_string() != told {
-                    told = why.to_string();
+                if why.to_string() != reported {
+                    reported = why.to_string();
                     let _ = outcome.try_send(ReconnectOutcome::Failed(why));
                 }
                 continue;
@@ -125,5 +122,5 @@ fn try_until_done(
 }
 
 fn thread_died() -> ReconnectOutcome {
-    ReconnectOutcome::Ended(ClientError::Protocol("could not be called again, for the thread that does it died"))
+    ReconnectOutcome::Ended(ClientError::Protocol("cannot be reconnected to: the reconnect thread has died"))
 }

@@ -10,8 +10,7 @@ use crate::event::UNNUMBERED;
 use crate::logon::{LogonRequest, check_end};
 use crate::{ClientCounts, ClientError, ClientEvent, Config, CopiedReport, Since};
 
-/// Max requests that are kept until the OMS confirms them. Their sixty megabytes on the wire exceed the socket buffers
-/// of both sides together, so older requests were read.
+/// Max requests kept until the OMS confirms them: more bytes than the socket buffers of both sides together.
 const MAX_UNCONFIRMED: usize = 1 << 20;
 
 const REPORT: u8 = Message::ExecutionReport.code();
@@ -22,15 +21,13 @@ const DENIAL: u8 = Message::OrderDenied.code();
 #[derive(Debug)]
 pub(crate) struct SequenceNumbers {
     session: u16,
-    /// The session was connected before.
     was_connected: bool,
     /// Next report. Once connected it is always a number.
-    since: Since,
-    next_request: u64,
+    pub since: Since,
+    pub next_request: u64,
     /// Requests that the OMS may not have taken; the newest has the number before `next_request`.
     unconfirmed: VecDeque<Request>,
-    /// Range of the latest consecutive requests that the OMS refused before its journal: the next connection begins
-    /// again at the first of these numbers.
+    /// Latest consecutive requests refused before the journal; the next connection begins again at the first of these.
     refused: (u64, u64),
     pub counts: ClientCounts,
 }
@@ -42,12 +39,6 @@ impl SequenceNumbers {
         Self { session, was_connected: false, since: config.since, next_request: 0, unconfirmed, refused, counts }
     }
 
-    /// Returns the report from which another client would resume.
-    pub fn since(&self) -> Since {
-        self.since
-    }
-
-    /// Returns the wishes for the next logon.
     pub fn logon_request(&self) -> LogonRequest {
         let (journal, next_report, last_sum) = match self.since {
             Since::Start => (0, 0, 0),
@@ -55,11 +46,6 @@ impl SequenceNumbers {
             Since::Report { journal, number, last_sum } => (journal, number, last_sum),
         };
         LogonRequest { is_reconnect: self.was_connected, session: self.session, journal, next_report, last_sum }
-    }
-
-    /// Returns the number of the next request.
-    pub fn next_request(&self) -> u64 {
-        self.next_request
     }
 
     /// Keeps a written request, under its number.
@@ -150,7 +136,6 @@ impl SequenceNumbers {
         }
     }
 
-    /// Reports all unconfirmed requests as in doubt.
     pub fn report_in_doubt(&mut self, on_event: &mut dyn FnMut(ClientEvent)) {
         self.drain_unconfirmed(on_event, |number, request| ClientEvent::InDoubt { number, request });
     }
@@ -229,8 +214,7 @@ impl SequenceNumbers {
         on_event(ClientEvent::Gap { from, to });
     }
 
-    /// Confirms the answered request; requests are answered in order. A request without an answer waits for a
-    /// heartbeat, with those behind it.
+    /// Confirms the answered request, which must be the oldest; one without an answer waits for a heartbeat.
     fn confirm_answered(&mut self, answered: ClientOrderId) {
         // A report that answers no request has no id.
         if answered.0 != 0 && self.unconfirmed.front().is_some_and(|first| first.client_order_id() == answered) {
@@ -238,7 +222,6 @@ impl SequenceNumbers {
         }
     }
 
-    /// Confirms all requests below the number.
     fn confirm(&mut self, expected: u64) {
         let open = self.next_request.saturating_sub(expected).min(self.unconfirmed.len() as u64);
         self.unconfirmed.drain(..self.unconfirmed.len() - open as usize);

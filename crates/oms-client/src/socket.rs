@@ -9,13 +9,13 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tickpath_log::{LanePair, LaneStream};
 use tickpath_oms_protocol::OrderEntryStream;
 
 use crate::address::OmsAddress;
 use crate::tls::TlsTrust;
 
-/// An open socket.
 #[derive(Debug)]
 pub(crate) struct OmsSocket(OrderEntryStream<TcpStream, UnixStream, LaneStream<UnixStream>>);
 
@@ -27,16 +27,15 @@ impl OmsSocket {
                 connect_tcp(host, *port, timeout).map(|stream| Self(OrderEntryStream::Tcp(stream)))
             }
             OmsAddress::Unix(path) | OmsAddress::Lanes(path) => {
-                let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+                let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
                 // With a full backlog, connecting to a Unix socket blocks for the write timeout.
                 socket.set_write_timeout(Some(timeout))?;
-                socket.connect(&socket2::SockAddr::unix(path)?)?;
+                socket.connect(&SockAddr::unix(path)?)?;
                 Ok(Self(OrderEntryStream::Unix(OwnedFd::from(socket).into())))
             }
         }
     }
 
-    /// Returns the same connection with TLS.
     pub fn secure(self, trust: TlsTrust) -> io::Result<Self> {
         match self.0 {
             OrderEntryStream::Tcp(stream) => trust.secure(stream).map(|tls| Self(OrderEntryStream::Tls(Box::new(tls)))),
@@ -69,27 +68,21 @@ impl OmsSocket {
         Ok(got.bytes)
     }
 
-    /// Sets the timeout of reads and writes.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
-        match &self.0 {
-            OrderEntryStream::Tcp(stream) => set_tcp_timeout(stream, timeout),
-            OrderEntryStream::Tls(tls) => set_tcp_timeout(tls.socket(), timeout),
-            OrderEntryStream::Unix(stream) => {
-                stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout)))
-            }
-            // Lanes never wait.
-            OrderEntryStream::Lanes(_) => Ok(()),
+        // Lanes never wait.
+        if matches!(self.0, OrderEntryStream::Lanes(_)) {
+            return Ok(());
         }
+        let socket = SockRef::from(self);
+        socket.set_read_timeout(Some(timeout)).and(socket.set_write_timeout(Some(timeout)))
     }
 
     /// Sets whether reads and writes return at once.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        match &self.0 {
-            OrderEntryStream::Tcp(stream) => stream.set_nonblocking(nonblocking),
-            OrderEntryStream::Unix(stream) => stream.set_nonblocking(nonblocking),
-            OrderEntryStream::Tls(tls) => tls.socket().set_nonblocking(nonblocking),
-            OrderEntryStream::Lanes(_) => Ok(()),
+        if matches!(self.0, OrderEntryStream::Lanes(_)) {
+            return Ok(());
         }
+        SockRef::from(self).set_nonblocking(nonblocking)
     }
 }
 
@@ -132,8 +125,4 @@ fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream
         }
     }
     Err(last)
-}
-
-fn set_tcp_timeout(stream: &TcpStream, timeout: Duration) -> io::Result<()> {
-    stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout)))
 }

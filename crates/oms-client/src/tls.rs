@@ -29,8 +29,3 @@ impl TlsTrust {
         Ok(TlsStream::new(tcp, tls))
     }
 }
-
-/// Returns the TLS error in words, if TLS made a socket fail.
-pub(crate) fn tls_error(failed: &io::Error, host: &str) -> Option<String> {
-    tickpath_tls::tls_failure(failed, host)
-}

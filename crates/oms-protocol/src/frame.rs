@@ -67,10 +67,12 @@ impl Frame<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The payload is longer than any message.
-    #[error("a frame of {0} bytes is none of ours; is this an order entry port?")]
+    #[error("a frame of {0} bytes is not of this protocol; is this an order entry port?")]
     Length(u32),
     /// The message is longer than the payload.
-    #[error("a frame of {length} bytes with a message of {fixed} is none of ours; is this an order entry port?")]
+    #[error(
+        "a frame of {length} bytes with a message of {fixed} is not of this protocol; is this an order entry port?"
+    )]
     Fixed {
         /// Bytes of the payload.
         length: u32,
@@ -106,7 +108,7 @@ impl FrameBuffer {
 
     /// Accepts so many bytes that were written to the buffer.
     pub fn advance(&mut self, bytes: usize) {
-        assert!(bytes <= self.bytes.len() - self.end, "more bytes came than there was room for");
+        assert!(bytes <= self.bytes.len() - self.end, "more bytes than the buffer has room for");
         self.end += bytes;
     }
 

@@ -56,8 +56,8 @@
 //!
 //! # Encryption
 //!
-//! Over TLS the protocol is the same: [`tls::TlsStream`] is a stream over a stream. The proof of the logon is then bound
-//! to the connection. [`OrderEntryStream`] is the stream of either side, over TCP, TLS, a Unix socket or lanes.
+//! Over TLS the protocol is the same: [`tls::TlsStream`] is a stream over a stream. The logon's proof is then bound to
+//! the connection. [`OrderEntryStream`] is the stream of either side, over TCP, TLS, a Unix socket or lanes.
 //!
 //! # Shared memory
 //!

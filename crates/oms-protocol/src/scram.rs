@@ -61,7 +61,7 @@ pub enum ScramError {
     )]
     User,
     /// The bytes received are no message of this logon.
-    #[error("what came is no message of a SCRAM-SHA-256 logon; does the other side speak this protocol?")]
+    #[error("the bytes received are no message of a SCRAM-SHA-256 logon; does the other side speak this protocol?")]
     Message,
     /// The server asks for too few or too many iterations.
     #[error(
@@ -137,8 +137,8 @@ pub struct ClientLogon {
 }
 
 impl ClientLogon {
-    /// Begins a logon, and returns the client's first message. The password is taken byte by byte, as [`Secret::from_password`]
-    /// takes it; over TLS the proof is bound to the connection.
+    /// Begins a logon, and returns the client's first message. The password is taken byte by byte, as
+    /// [`Secret::from_password`] takes it; over TLS the proof is bound to the connection.
     pub fn new(user: &str, password: &str, binding: Option<&Binding>) -> Result<(Self, Vec<u8>), ScramError> {
         if !is_user(user) {
             return Err(ScramError::User);

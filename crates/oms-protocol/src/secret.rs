@@ -56,7 +56,7 @@ impl Secret {
     /// Makes the secret of a password, with a random salt.
     pub fn from_password(password: &str) -> Self {
         let mut salt = [0; SALT_BYTES];
-        getrandom::fill(&mut salt).expect("the operating system has random bytes for everybody");
+        getrandom::fill(&mut salt).expect("the operating system has random bytes");
         Self::derived(password, &salt, ITERATIONS)
     }
 
@@ -138,7 +138,7 @@ impl Decoys {
     /// Draws a key, for a server that keeps it.
     pub fn draw_key() -> Zeroizing<[u8; Self::KEY_BYTES]> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
-        getrandom::fill(&mut key[..]).expect("the operating system has random bytes for everybody");
+        getrandom::fill(&mut key[..]).expect("the operating system has random bytes");
         key
     }
 
@@ -235,7 +235,7 @@ mod tests {
 
     /// The example of RFC 7677, section 3.
     #[test]
-    fn the_example_of_the_rfc() {
+    fn a_secret_matches_the_example_of_rfc_7677() {
         let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
         let secret = Secret::derived("pencil", &salt, 4096);
         let text = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\

@@ -2,10 +2,27 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
-use rustls::Connection;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::TLS13;
+use rustls::{Connection, Error, ServerConfig};
 
 use crate::scram::{BINDING_LABEL, Binding};
+
+/// Returns a server's configuration: version 1.3 only, no data before the handshake is done, no session resumption.
+pub fn server_config(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<ServerConfig, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let certified = CertifiedKey::from_der(chain, key, &provider)?;
+    let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13])?;
+    let mut config = config.with_no_client_auth().with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
 
 /// An encrypted stream. Both sides use version 1.3 only.
 pub struct TlsStream<S: Read + Write> {
@@ -111,8 +128,8 @@ impl<S: Read + Write> Write for TlsStream<S> {
         if self.tls.wants_write() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let taken = self.tls.writer().write(bytes)?;
-        self.push().map(|()| taken)
+        let written = self.tls.writer().write(bytes)?;
+        self.push().map(|()| written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -129,6 +146,6 @@ impl<S: Read + Write> Drop for TlsStream<S> {
 
 impl<S: Read + Write> fmt::Debug for TlsStream<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secure").field("handshaking", &self.tls.is_handshaking()).finish_non_exhaustive()
+        f.debug_struct("TlsStream").field("handshaking", &self.tls.is_handshaking()).finish_non_exhaustive()
     }
 }

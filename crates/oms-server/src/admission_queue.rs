@@ -16,21 +16,19 @@ use crate::settings::{OmsUser, Users};
 /// Max clients that wait in the channel between the acceptor and the gateway.
 const MAX_ADMITTED: usize = 64;
 
-/// Clients that wait for their session, in the order of their logons.
 pub(super) struct AdmissionQueue {
     admitted: Receiver<AdmittedClient>,
     /// The acceptor; dropped after `admitted`, because its thread may block on sending there.
     acceptor: Option<AcceptorThread>,
     /// Clients received from the acceptor, among them those whose session has requests in flight to the journal: their
     /// welcome names the number of the next request.
-    waiting: VecDeque<AdmittedClient>,
-    directory: Arc<UserDirectory>,
+    pub waiting: VecDeque<AdmittedClient>,
+    pub directory: Arc<UserDirectory>,
     /// Change count of the user directory at the last check.
     users_version: u64,
 }
 
 impl AdmissionQueue {
-    /// Starts the acceptor.
     pub fn open<C: Clock>(
         clock: C,
         config: &ServerConfig,
@@ -39,13 +37,8 @@ impl AdmissionQueue {
     ) -> Result<Self, ServerOpenError> {
         let (admit, admitted) = sync_channel(MAX_ADMITTED);
         let acceptor = AcceptorThread::open(clock, config, admit, configs, disk_space)?;
-        let directory = acceptor.directory();
+        let directory = acceptor.directory.clone();
         Ok(Self { admitted, acceptor: Some(acceptor), waiting: VecDeque::new(), directory, users_version: 0 })
-    }
-
-    /// Returns the user directory.
-    pub fn directory(&self) -> Arc<UserDirectory> {
-        self.directory.clone()
     }
 
     /// Receives new clients from the acceptor. Returns the number of all that wait.
@@ -53,21 +46,6 @@ impl AdmissionQueue {
     pub fn receive(&mut self) -> usize {
         self.waiting.extend(self.admitted.try_iter());
         self.waiting.len()
-    }
-
-    /// Takes the client that has waited longest.
-    pub fn next(&mut self) -> Option<AdmittedClient> {
-        self.waiting.pop_front()
-    }
-
-    /// Queues a client again, behind all others.
-    pub fn wait_again(&mut self, client: AdmittedClient) {
-        self.waiting.push_back(client);
-    }
-
-    /// Returns whether no received client waits.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
     }
 
     /// Returns whether a user still has the rights with which it has logged in.
@@ -82,7 +60,6 @@ impl AdmissionQueue {
         Some(users)
     }
 
-    /// Ends the acceptor.
     pub fn close(&mut self) {
         // The acceptor may wait for room in this channel, and would wait for ever.
         self.admitted = sync_channel(0).1;

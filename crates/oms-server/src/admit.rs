@@ -11,8 +11,8 @@ use tickpath_oms_runtime::layout::InputEvent;
 use tickpath_oms_runtime::{LaneKind, OmsError, RequestRate, TokenBucket};
 use zerocopy::IntoBytes;
 
-use super::acceptor::{AdmittedClient, send_refusal};
-use super::connection::{ClientConnection, DisconnectReason, heartbeat_ms};
+use super::acceptor::AdmittedClient;
+use super::connection::{ClientConnection, DisconnectReason, Liveness, RIGHTS_CHANGED, ReportPosition, heartbeat_ms};
 use super::drop_copies::DropCopyLogon;
 use super::event::ServerEvent;
 use super::gateway::Gateway;
@@ -23,7 +23,7 @@ impl<C: Clock> Gateway<C> {
     pub(super) fn admit_waiting(&mut self, count: usize, sink: &mut impl InputSink) -> Result<usize, OmsError> {
         let mut done = 0;
         for _ in 0..count {
-            let Some(client) = self.admissions.next() else { break };
+            let Some(client) = self.admissions.waiting.pop_front() else { break };
             done += self.admit(client, sink)?;
         }
         Ok(done)
@@ -35,21 +35,18 @@ impl<C: Clock> Gateway<C> {
         // An admin may have changed the user between its proof and this turn.
         let session = match self.admissions.is_current(&client.user) {
             true => self.choose_session(&client.user, &client.logon),
-            false => Err((LogonRejectReason::NotPermitted, "the user's rights have changed; log in again".to_owned())),
+            false => Err((LogonRejectReason::NotPermitted, RIGHTS_CHANGED.to_owned())),
         };
         let session = match session {
             Ok(session) => session,
             Err((reason, why)) => {
-                let from = client.stream.peer();
-                send_refusal(&mut client.stream, now, reason, &why);
-                let why = format!("{}: {why}", client.user.name);
-                let _ = self.config.events.try_send(ServerEvent::Refused { from, why });
+                client.refuse(now, reason, &why, &self.config.events);
                 return Ok(1);
             }
         };
         if client.user.drop_copy.is_some() {
             let bucket = TokenBucket::new(RequestRate::default(), self.clock.calibration(), now);
-            let next_request = self.requests.next(session);
+            let next_request = self.requests.numbers.next(session);
             self.copies.hand_over(DropCopyLogon { admitted: client, session, bucket, next_request });
             return Ok(1);
         }
@@ -57,7 +54,7 @@ impl<C: Clock> Gateway<C> {
             self.disconnect(slot, DisconnectReason::TakenOver, sink)?;
         }
         if !self.requests.are_journaled(session) {
-            self.admissions.wait_again(client);
+            self.admissions.waiting.push_back(client);
             return Ok(0);
         }
         self.connect(client, session, now, sink).map(|()| 1)
@@ -88,8 +85,8 @@ impl<C: Clock> Gateway<C> {
             level: self.sessions.level(session) as u8,
             role: user.role.code(),
             others,
-            journal: self.reports.journal(),
-            next_request: self.requests.next(session),
+            journal: self.reports.journal,
+            next_request: self.requests.numbers.next(session),
             next_report,
             live_report: self.reports.next(session),
             heartbeat_ms,
@@ -103,13 +100,12 @@ impl<C: Clock> Gateway<C> {
             (stream, inbox, frame) = (opened, FrameBuffer::default(), Vec::new());
         }
         let from = stream.peer();
-        let is_of_this_host = stream.is_of_this_host();
-        let serial = self.clients.next_serial();
-        let mut connection = ClientConnection::new(stream, inbox, user, session, serial, bucket, source);
-        connection.next_report = next_report;
-        (connection.last_received, connection.received, connection.last_sent) = (now, now, now);
-        connection.timeout = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
-        (connection.shares_clock, connection.version) = (is_of_this_host, logon.version);
+        let shares_clock = stream.is_of_this_host();
+        let timeout = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
+        let (reports, liveness) = (ReportPosition { next: next_report, source }, Liveness::new(now, timeout));
+        let mut connection = ClientConnection::new(stream, inbox, user, session, bucket, reports, liveness);
+        connection.serial = self.clients.next_serial();
+        (connection.shares_clock, connection.version) = (shares_clock, logon.version);
         let is_journaled = !connection.is_read_only || self.denials.count_logon(session);
         connection.is_journaled = is_journaled;
         connection.output.write_frames(&frame);
@@ -125,12 +121,12 @@ impl<C: Clock> Gateway<C> {
         Ok(())
     }
 
-    /// Returns the session that a user gets.
     fn choose_session(&self, user: &OmsUser, logon: &Logon) -> Result<u16, (LogonRejectReason, String)> {
+        use LogonRejectReason::{Full, InUse, NotPermitted};
         let (own, is_copy, wanted) = (&user.sessions, user.drop_copy.is_some(), logon.session);
         if logon.features & Logon::DROP_COPY != 0 && !is_copy {
-            let why = format!("'{}' hears nothing of others; log in as a user that has drop_copy = true", user.name);
-            return Err((LogonRejectReason::NotPermitted, why));
+            let why = format!("'{}' has no drop copy; log in as a user that has drop_copy = true", user.name);
+            return Err((NotPermitted, why));
         }
         let list = || own.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
         let is_known = |session: &u16| self.sessions.contains(*session);
@@ -138,32 +134,28 @@ impl<C: Clock> Gateway<C> {
         let is_free = |session: &u16| is_copy || !self.clients.has_session(*session);
         let max_sessions = self.config.max_sessions;
         if !is_copy && self.clients.session_count() >= max_sessions && !self.clients.has_session(wanted) {
-            return Err((LogonRejectReason::Full, format!("all {max_sessions} places are taken; log out somewhere")));
+            return Err((Full, format!("all {max_sessions} sessions are in use; log out of one")));
         }
-        match wanted {
-            ANY_SESSION => {
-                let free = own.iter().copied().find(|session| is_known(session) && is_free(session));
-                free.ok_or_else(|| match own.iter().any(is_known) {
-                    true => (LogonRejectReason::InUse, format!("all sessions of the user are in use: {}", list())),
-                    false => (
-                        LogonRejectReason::NotPermitted,
-                        format!("the OMS does not have the user's sessions ({}); start it with them", list()),
-                    ),
-                })
-            }
-            wanted if !own.contains(&wanted) => Err((
-                LogonRejectReason::NotPermitted,
-                format!("session {wanted} is not this user's; use one of {}", list()),
-            )),
-            wanted if !self.sessions.contains(wanted) => Err((
-                LogonRejectReason::NotPermitted,
-                format!("the OMS does not have session {wanted}; start it with that"),
-            )),
-            wanted if self.clients.has_session(wanted) && self.sessions.was_taken_over(wanted, logon) => {
-                let why = format!("another client has taken session {wanted} meanwhile; name one for each program");
-                Err((LogonRejectReason::InUse, why))
-            }
-            wanted => Ok(wanted),
+        if wanted == ANY_SESSION {
+            let free = own.iter().copied().find(|session| is_known(session) && is_free(session));
+            return free.ok_or_else(|| match own.iter().any(is_known) {
+                true => (InUse, format!("all sessions of the user are in use: {}", list())),
+                false => (
+                    NotPermitted,
+                    format!("the OMS does not have the user's sessions ({}); start it with them", list()),
+                ),
+            });
         }
+        if !own.contains(&wanted) {
+            return Err((NotPermitted, format!("session {wanted} is not this user's; use one of {}", list())));
+        }
+        if !self.sessions.contains(wanted) {
+            return Err((NotPermitted, format!("the OMS does not have session {wanted}; start it with that")));
+        }
+        if self.clients.has_session(wanted) && self.sessions.was_taken_over(wanted, logon) {
+            let why = format!("another client has taken session {wanted} meanwhile; name one for each program");
+            return Err((InUse, why));
+        }
+        Ok(wanted)
     }
 }

@@ -5,19 +5,17 @@
 use std::collections::VecDeque;
 use std::fmt::Display;
 
-use super::connection::{ClientConnection, DisconnectReason, ReportSource};
+use super::connection::{ClientConnection, DisconnectReason, ReportPosition, ReportSource};
 use super::report_feed::ReportFeed;
 
 /// Max frames of the history read per turn.
 const MAX_CATCH_UP_FRAMES: usize = 256;
-/// Rest between two turns, in durations of the turn before: catch-up gets at most a quarter of the thread, however many
-/// clients ask for their whole day.
+/// Rest between two turns, in durations of the turn before, so that catch-up gets at most a quarter of the thread.
 const REST_FACTOR: u64 = 3;
 
 /// Connections that catch up from the history, by slot, the longest waiting first.
 pub(super) struct CatchUpQueue {
     waiting: VecDeque<usize>,
-    /// Time of the next turn, in ticks.
     next_at: u64,
 }
 
@@ -26,13 +24,11 @@ impl CatchUpQueue {
         Self { waiting: VecDeque::new(), next_at: now }
     }
 
-    /// Returns whether no connection waits for a turn.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Queues a connection, unless it waits already.
     pub fn push(&mut self, slot: usize) {
         if !self.waiting.contains(&slot) {
             self.waiting.push_back(slot);
@@ -50,10 +46,9 @@ impl CatchUpQueue {
     }
 }
 
-/// Sends a client the next reports of the history, as far as its buffer has room, or makes it live again. Returns
-/// whether the client had a turn.
+/// Sends a client more of the history, or makes it live again. Returns whether the client had a turn.
 pub(super) fn send_history(connection: &mut ClientConnection, reports: &ReportFeed) -> Result<bool, DisconnectReason> {
-    let ClientConnection { source, output, next_report, session, .. } = connection;
+    let ClientConnection { reports: ReportPosition { next: next_report, source }, output, session, .. } = connection;
     let ReportSource::History(reader) = source else { return Ok(false) };
     if !output.has_room() {
         return Ok(false);

@@ -19,7 +19,6 @@ const MAX_NAMED: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ConfigValues(BTreeMap<(String, String), ConfigValue>);
 
-/// One value as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ConfigValue {
     text: String,
@@ -30,9 +29,7 @@ struct ConfigValue {
 /// Differences between two states of the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ConfigDiff {
-    /// Changes that a running OMS takes.
     pub applied: Vec<String>,
-    /// Changes that take effect at the next start.
     pub needs_restart: Vec<String>,
 }
 
@@ -61,14 +58,14 @@ impl ConfigValues {
     }
 
     /// Returns the changes from `applied`, the values taken last, to these; `started` are those of the start.
-    pub fn changes(&self, started: &Self, taken: &Self) -> ConfigDiff {
+    pub fn changes(&self, started: &Self, applied: &Self) -> ConfigDiff {
         let of_kind = |values: &Self, at_start: bool| {
-            let kept = values.0.iter().filter(|(_, said)| said.at_start == at_start);
-            Self(kept.map(|(place, said)| (place.clone(), said.clone())).collect())
+            let kept = values.0.iter().filter(|(_, value)| value.at_start == at_start);
+            Self(kept.map(|(key, value)| (key.clone(), value.clone())).collect())
         };
         let between = |before: &Self, at_start: bool| differences(&of_kind(before, at_start), &of_kind(self, at_start));
         let mut changes = ConfigDiff { applied: Vec::new(), needs_restart: between(started, true) };
-        for change in between(taken, false) {
+        for change in between(applied, false) {
             // The durability level may rise at once, and fall only at the next start.
             let is_less = change.contains(" level: \"disk\" to ");
             if is_less { changes.needs_restart.push(change) } else { changes.applied.push(change) }
@@ -97,9 +94,9 @@ impl ConfigValues {
             if let Some(inner) = item.as_table_like() {
                 self.add_section(&format!("{title} [{key}]"), &path, inner);
             } else if let Some(list) = sections(item) {
-                for (place, inner) in (1..).zip(list) {
+                for (number, inner) in (1..).zip(list) {
                     let named = inner.get("name").and_then(Item::as_str).map(str::to_owned);
-                    let name = named.unwrap_or_else(|| format!("number {place}"));
+                    let name = named.unwrap_or_else(|| format!("number {number}"));
                     self.add_section(&format!("{title} [[{key}]] {name}"), &path, inner);
                 }
             } else if let Some(value) = item.as_value() {
@@ -118,14 +115,14 @@ impl ConfigValues {
         let mut rows = rows(&text);
         let Some((_, head)) = rows.next() else { return };
         for (_, cells) in rows {
-            let cell = |column: &str| head.iter().position(|name| *name == column).and_then(|place| cells.get(place));
+            let cell = |column: &str| head.iter().position(|name| *name == column).and_then(|index| cells.get(index));
             let mut title = name_of(file);
             for column in known_by {
                 title.push_str(&format!(" {column} {}", cell(column).copied().unwrap_or_default()));
             }
             for (column, cell) in head.iter().zip(&cells).filter(|(_, cell)| !cell.is_empty()) {
-                let said = ConfigValue { text: (*cell).to_owned(), at_start: false };
-                self.0.insert((title.clone(), (*column).to_owned()), said);
+                let value = ConfigValue { text: (*cell).to_owned(), at_start: false };
+                self.0.insert((title.clone(), (*column).to_owned()), value);
             }
         }
     }
@@ -170,43 +167,39 @@ fn name_of(file: &Path) -> String {
 fn differences(before: &ConfigValues, now: &ConfigValues) -> Vec<String> {
     let (titles_before, titles_now) = (before.titles(), now.titles());
     let mut list = Vec::new();
-    let places: BTreeSet<&(String, String)> = before.0.keys().chain(now.0.keys()).collect();
-    let mut told = BTreeSet::new();
-    for place in places {
-        let (title, key) = (place.0.as_str(), place.1.as_str());
-        let (old, new) = (before.0.get(place), now.0.get(place));
+    let keys: BTreeSet<&(String, String)> = before.0.keys().chain(now.0.keys()).collect();
+    let mut listed = BTreeSet::new();
+    for path in keys {
+        let (title, key) = (path.0.as_str(), path.1.as_str());
+        let (old, new) = (before.0.get(path), now.0.get(path));
         if old == new {
             continue;
         }
         // The keys at the top of a file have no section that could be new.
         let is_section = title.contains(' ');
         if is_section && titles_before.contains(title) != titles_now.contains(title) {
-            if told.insert(title) {
-                list.push(describe_section(
-                    title,
-                    if titles_now.contains(title) { (now, "added") } else { (before, "removed") },
-                ));
+            if listed.insert(title) {
+                let change = if titles_now.contains(title) { (now, "added") } else { (before, "removed") };
+                list.push(describe_section(title, change));
             }
             continue;
         }
-        let word = |said: Option<&ConfigValue>| said.map_or("unset".to_owned(), |said| shown(key, &said.text));
-        let (old, new) = (word(old), word(new));
+        let text = |value: Option<&ConfigValue>| value.map_or("unset".to_owned(), |value| shown(key, &value.text));
+        let (old, new) = (text(old), text(new));
         list.push(match old == new {
-            true => format!("{title} {key}: changed in what is never shown"),
+            true => format!("{title} {key}: changed, and never shown"),
             false => format!("{title} {key}: {old} to {new}"),
         });
     }
     list
 }
 
-/// Describes a section that is new or gone, with its values.
 fn describe_section(title: &str, (values, what): (&ConfigValues, &str)) -> String {
-    let of_it = values.0.iter().filter(|((of, _), _)| of == title);
-    let said: Vec<String> = of_it.map(|((_, key), said)| format!("{key} {}", shown(key, &said.text))).collect();
-    format!("{title}: {what} ({})", said.join(", "))
+    let section = values.0.iter().filter(|((of, _), _)| of == title);
+    let keys: Vec<String> = section.map(|((_, key), value)| format!("{key} {}", shown(key, &value.text))).collect();
+    format!("{title}: {what} ({})", keys.join(", "))
 }
 
-/// Returns a value as it may be shown.
 fn shown(key: &str, text: &str) -> String {
     let is_secret = ["secret", "password", "token"].iter().any(|word| key.contains(word));
     if is_secret { "(never shown)".to_owned() } else { without_credentials(text) }
@@ -215,17 +208,17 @@ fn shown(key: &str, text: &str) -> String {
 /// Masks the credentials of each URL in a text: the part before its `@`, and a query with `=` or `@`.
 fn without_credentials(text: &str) -> String {
     let (mut shown, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find("://") {
-        let (before, behind) = rest.split_at(at + 3);
+    while let Some(index) = rest.find("://") {
+        let (before, behind) = rest.split_at(index + 3);
         let end = behind.find(|c: char| c.is_whitespace() || "\"',".contains(c)).unwrap_or(behind.len());
         let (url, after) = behind.split_at(end);
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let (address, query) = url.split_once('?').unwrap_or((url, ""));
         shown.push_str(before);
-        match place.rfind('@') {
-            Some(at) => shown.push_str(&format!("***{}", &place[at..])),
-            None => shown.push_str(place),
+        match address.rfind('@') {
+            Some(index) => shown.push_str(&format!("***{}", &address[index..])),
+            None => shown.push_str(address),
         }
-        shown.push_str(if query.contains('=') || query.contains('@') { "?***" } else { &url[place.len()..] });
+        shown.push_str(if query.contains('=') || query.contains('@') { "?***" } else { &url[address.len()..] });
         rest = after;
     }
     shown + rest

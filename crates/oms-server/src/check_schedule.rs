@@ -8,7 +8,6 @@ use tickpath_clock::Clock;
 
 use super::connection::ClientConnection;
 
-/// Interval between two rounds of checks.
 const CHECK_NS: u64 = 10_000_000;
 
 /// Connections by the time of their next check, and the time of the next round of checks, in ticks.
@@ -16,12 +15,10 @@ const CHECK_NS: u64 = 10_000_000;
 pub(super) struct CheckSchedule {
     queue: BinaryHeap<Reverse<(u64, usize, u64)>>,
     next_round: u64,
-    /// Ticks from one round to the next.
     interval: u64,
 }
 
 impl CheckSchedule {
-    /// Creates a schedule whose first round is due now.
     pub fn new(clock: &impl Clock, now: u64) -> Self {
         let interval = clock.calibration().ticks_of_ns(CHECK_NS);
         Self { queue: BinaryHeap::new(), next_round: now, interval }
@@ -37,7 +34,6 @@ impl CheckSchedule {
         true
     }
 
-    /// Schedules a connection's next check at this time.
     pub fn add(&mut self, at: u64, slot: usize, connection: &ClientConnection) {
         self.queue.push(Reverse((at, slot, connection.serial)));
     }
@@ -47,7 +43,6 @@ impl CheckSchedule {
         self.add(at.max(self.next_round), slot, connection);
     }
 
-    /// Removes and returns the next connection that is due: its slot and its serial.
     pub fn next(&mut self, now: u64) -> Option<(usize, u64)> {
         let Reverse((_, slot, serial)) = *self.queue.peek().filter(|first| first.0.0 <= now)?;
         self.queue.pop();

@@ -7,63 +7,51 @@ use tickpath_log::LaneStream;
 
 use super::connection::ClientConnection;
 
-/// Connections of the logged-in clients.
 #[derive(Default)]
 pub(super) struct ClientTable {
     slots: Vec<Option<ClientConnection>>,
-    /// Slot of each session's connection.
     by_session: BTreeMap<u16, usize>,
     /// Slots of the connections over lanes, whose data no poll of the sockets reports.
     laned: Vec<usize>,
-    /// Serial of the latest connection.
     last_serial: u64,
 }
 
 /// Slots of the connections with more to read or to send than the last turn took.
 #[derive(Debug, Default)]
 pub(super) struct ReadyList {
-    /// Slots for the next turn.
     marked: Vec<usize>,
-    /// Slots of the turn that is in progress.
     in_turn: Vec<usize>,
 }
 
 impl ClientTable {
-    /// Returns the connection in a slot.
     #[inline]
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut ClientConnection> {
         self.slots.get_mut(slot)?.as_mut()
     }
 
-    /// Returns the connection of a session, and its slot.
     #[inline]
     pub fn of_session(&mut self, session: u16) -> Option<(usize, &mut ClientConnection)> {
         let slot = *self.by_session.get(&session)?;
         Some((slot, self.slots.get_mut(slot)?.as_mut()?))
     }
 
-    /// Returns the slot of a session's connection.
     pub fn slot_of(&self, session: u16) -> Option<usize> {
         self.by_session.get(&session).copied()
     }
 
-    /// Returns whether a client is connected to a session.
     pub fn has_session(&self, session: u16) -> bool {
         self.by_session.contains_key(&session)
     }
 
-    /// Returns the number of sessions with a client.
     pub fn session_count(&self) -> usize {
         self.by_session.len()
     }
 
-    /// Returns the slots of the connections that match.
     pub fn slots_where(&self, matches: impl Fn(&ClientConnection) -> bool) -> Vec<usize> {
         let connections = self.slots.iter().enumerate();
         connections.filter_map(|(slot, connection)| matches(connection.as_ref()?).then_some(slot)).collect()
     }
 
-    /// Returns the slot for the next connection.
     pub fn free_slot(&self) -> usize {
         self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len())
     }
@@ -86,7 +74,6 @@ impl ClientTable {
         self.slots[slot] = Some(connection);
     }
 
-    /// Removes the connection in a slot.
     pub fn remove(&mut self, slot: usize) -> Option<ClientConnection> {
         let connection = self.slots.get_mut(slot)?.take()?;
         self.by_session.remove(&connection.session);
@@ -94,18 +81,15 @@ impl ClientTable {
         Some(connection)
     }
 
-    /// Returns all connections.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ClientConnection> {
         self.slots.iter_mut().flatten()
     }
 
-    /// Returns whether connections over lanes exist.
     #[inline]
     pub fn has_lanes(&self) -> bool {
         !self.laned.is_empty()
     }
 
-    /// Returns the lanes of all connections over lanes.
     pub fn lanes(&mut self) -> impl Iterator<Item = &mut LaneStream<UnixStream>> {
         self.iter_mut().filter_map(|connection| connection.stream.lanes())
     }
@@ -118,7 +102,7 @@ impl ClientTable {
             let Some(Some(connection)) = slots.get_mut(slot) else { continue };
             let wants_room = connection.output.pending_bytes() > 0;
             if connection.stream.lanes().is_some_and(|lanes| lanes.has_news(wants_room)) {
-                connection.is_readable = true;
+                connection.input.is_readable = true;
                 ready.mark(slot);
             }
         }
@@ -126,7 +110,6 @@ impl ClientTable {
 }
 
 impl ReadyList {
-    /// Marks a connection for the next turn.
     #[inline]
     pub fn mark(&mut self, slot: usize) {
         if !self.marked.contains(&slot) {
@@ -134,7 +117,6 @@ impl ReadyList {
         }
     }
 
-    /// Returns whether no connection is marked for the next turn.
     pub fn is_empty(&self) -> bool {
         self.marked.is_empty()
     }
@@ -147,7 +129,6 @@ impl ReadyList {
         self.in_turn.len()
     }
 
-    /// Returns the slot of a connection in this turn, counted from zero.
     #[inline]
     pub fn in_turn(&self, position: usize) -> usize {
         self.in_turn[position]

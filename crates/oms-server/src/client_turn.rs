@@ -20,11 +20,8 @@ use super::session_numbers::RequestNumbers;
 /// Max frames taken from one client per turn, before the other clients have their turns.
 const MAX_CLIENT_FRAMES: usize = 64;
 
-/// Error that ends a client's turn.
 enum TurnError {
-    /// The client's connection ends.
     Disconnect(DisconnectReason),
-    /// The OMS ends.
     Oms(OmsError),
 }
 
@@ -41,12 +38,12 @@ impl From<OmsError> for TurnError {
 }
 
 impl<C: Clock> Gateway<C> {
-    /// Runs a turn of each client that is marked. Returns the amount of work done.
     pub(super) fn serve_ready_clients(&mut self, sink: &mut impl InputSink) -> Result<usize, OmsError> {
         let mut done = 0;
         for position in 0..self.ready.begin_turn() {
             let slot = self.ready.in_turn(position);
-            match self.serve_client(slot, &mut done, sink) {
+            let read = self.read_client(slot, &mut done, sink);
+            match read.and_then(|()| Ok(self.write_client(slot, &mut done)?)) {
                 Ok(()) => {}
                 Err(TurnError::Disconnect(reason)) => self.disconnect(slot, reason, sink)?,
                 Err(TurnError::Oms(e)) => return Err(e),
@@ -55,42 +52,35 @@ impl<C: Clock> Gateway<C> {
         Ok(done)
     }
 
-    fn serve_client(&mut self, slot: usize, done: &mut usize, sink: &mut impl InputSink) -> Result<(), TurnError> {
-        self.read_client(slot, done, sink)?;
-        self.write_client(slot, done)?;
-        Ok(())
-    }
-
-    /// Takes up to [`MAX_CLIENT_FRAMES`] frames from a client.
     fn read_client(&mut self, slot: usize, done: &mut usize, sink: &mut impl InputSink) -> Result<(), TurnError> {
         let Self { clock, clients, ready, requests, control, denials, .. } = self;
         let Some(connection) = clients.get_mut(slot) else { return Ok(()) };
         for _ in 0..MAX_CLIENT_FRAMES {
-            if connection.next_control.is_some() {
+            if connection.control.next.is_some() {
                 return Ok(());
             }
-            if !connection.inbox.has_frame() {
-                if !connection.is_readable {
+            if !connection.input.inbox.has_frame() {
+                if !connection.input.is_readable {
                     return Ok(());
                 }
                 let has_received = connection.read(|| clock.ticks())?;
                 *done += usize::from(has_received);
-                if !connection.inbox.has_frame() {
+                if !connection.input.inbox.has_frame() {
                     // Nothing, or only a part of a frame or TLS record, came: the other clients have their turns first.
-                    if has_received || connection.is_readable {
+                    if has_received || connection.input.is_readable {
                         ready.mark(slot);
                     }
                     return Ok(());
                 }
                 continue;
             }
-            if !connection.bucket.try_take(|| clock.ticks()) {
+            if !connection.limit.bucket.try_take(|| clock.ticks()) {
                 // The client has sent something: its empty token bucket is no silence.
-                connection.last_received = clock.ticks();
+                connection.liveness.last_received = clock.ticks();
                 ready.mark(slot);
                 return Ok(());
             }
-            let frame = match connection.inbox.next() {
+            let frame = match connection.input.inbox.next() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => continue,
                 Err(e) => return Err(DisconnectReason::ByServer(e.to_string()).into()),
@@ -99,12 +89,12 @@ impl<C: Clock> Gateway<C> {
             let mut buffer = [0; REQUEST_BYTES];
             if let Some(length) = fit_request(frame.kind, frame.payload, &mut buffer) {
                 // Stamps of another host's clock mean nothing here.
-                let stamp = if connection.shares_clock { frame.stamp } else { connection.received };
+                let stamp = if connection.shares_clock { frame.stamp } else { connection.input.received };
                 let payload = &buffer[..length];
                 let message = LogMessage { sequence: frame.sequence, stamp, kind: frame.kind, payload };
                 accept_request(connection, &message, requests, denials, clock, sink)?;
             } else if let Some(request) = parse_control(&frame, connection.user.role)? {
-                connection.next_control = Some(request);
+                connection.control.next = Some(request);
                 connection.send_next_control(slot, control);
             }
         }
@@ -117,18 +107,18 @@ impl<C: Clock> Gateway<C> {
         let Self { clock, clients, ready, catch_up, control, .. } = self;
         let Some(connection) = clients.get_mut(slot) else { return Ok(()) };
         *done += usize::from(connection.flush()? > 0);
-        if let OutstandingControl::Queued(query) = connection.outstanding
+        if let OutstandingControl::Queued(query) = connection.control.outstanding
             && connection.output.has_room()
         {
-            if query.is_first_page() || connection.bucket.try_take(|| clock.ticks()) {
+            if query.is_first_page() || connection.limit.bucket.try_take(|| clock.ticks()) {
                 connection.send_control(slot, ControlRequest::Query(query), control);
             } else {
                 // The wait of the next page for a token is no silence of the client.
-                connection.last_received = clock.ticks();
+                connection.liveness.last_received = clock.ticks();
                 ready.mark(slot);
             }
         }
-        if matches!(connection.source, ReportSource::History(_)) && connection.output.has_room() {
+        if matches!(connection.reports.source, ReportSource::History(_)) && connection.output.has_room() {
             catch_up.push(slot);
         }
         Ok(())
@@ -146,18 +136,18 @@ fn accept_request(
     sink: &mut impl InputSink,
 ) -> Result<(), TurnError> {
     let (session, number) = (connection.session, message.sequence);
-    let next = requests.next_mut(session);
+    let next = requests.numbers.next_mut(session);
     // Requests that were refused before the journal are numbered by this connection only.
     let expected = *next + connection.refused;
     if number < expected {
         return Ok(());
     }
     if number > expected {
-        let why = format!("request {number} came where {expected} was expected: some are lost");
+        let why = format!("request {number} arrived where {expected} was expected: requests are lost");
         return Err(DisconnectReason::ByServer(why).into());
     }
     let Ok(request) = Request::read(message.kind, message.payload) else {
-        let why = format!("request {number} is none: a code in it is unknown");
+        let why = format!("request {number} is invalid: a code in it is unknown");
         return Err(DisconnectReason::ByServer(why).into());
     };
     if connection.is_read_only {
@@ -166,10 +156,10 @@ fn accept_request(
         return Ok(());
     }
     if let Request::MassCancel(mass_cancel) = &request {
-        connection.mass_cancel = mass_cancel.client_order_id;
+        connection.limit.mass_cancel = mass_cancel.client_order_id;
     }
     *next += 1;
-    sink(LaneKind::Requests(session), connection.received, InputEvent::Message(message))?;
+    sink(LaneKind::Requests(session), connection.input.received, InputEvent::Message(message))?;
     Ok(())
 }
 
@@ -184,19 +174,16 @@ fn parse_control(frame: &Frame<'_>, role: UserRole) -> Result<Option<ControlRequ
             Ok(Some(ControlRequest::Command { kind, record: frame.payload.to_vec() }))
         }
         _ => {
-            let why = format!("a frame of kind {kind} (number {sequence}) is none that this user may send");
+            let why = format!("a frame of kind {kind} (number {sequence}) is not one that this user may send");
             Err(DisconnectReason::ByServer(why))
         }
     }
 }
 
-/// Returns whether a frame of this kind is an admin command.
 fn is_admin_command(kind: u8) -> bool {
     use RecordKind::{
         CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Kill, QueryStatus, Reconcile, Resolve,
     };
-    let entered = [EnterOrder, EnterFill, EnterPosition];
-    RecordKind::from_code(kind).is_some_and(|kind| {
-        entered.contains(&kind) || [Kill, CancelScope, Resolve, QueryStatus, Reconcile, DayEnd].contains(&kind)
-    })
+    let commands = [EnterOrder, EnterFill, EnterPosition, Kill, CancelScope, Resolve, QueryStatus, Reconcile, DayEnd];
+    RecordKind::from_code(kind).is_some_and(|kind| commands.contains(&kind))
 }

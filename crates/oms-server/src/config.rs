@@ -10,7 +10,7 @@ use tickpath_oms_runtime::SessionConfig;
 
 use crate::descriptors::files_of;
 use crate::event::ServerEvent;
-use crate::settings::{DenialLimits, Settings};
+use crate::settings::Settings;
 use crate::tls::ServerTlsFiles;
 
 /// The configuration of a server: its addresses, users, limits, and channel of events.
@@ -41,14 +41,8 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// Returns the max open files that such a server needs.
     pub(crate) fn files_needed(&self) -> u64 {
         self.settings.as_ref().map_or(files_of(2 * self.max_sessions), |settings| settings.files_needed())
-    }
-
-    /// Returns the limits of the journal records and the disk space that denied requests may use.
-    pub(crate) fn denial_limits(&self) -> DenialLimits {
-        self.settings.as_ref().map_or(DenialLimits::default(), |settings| settings.denials)
     }
 }
 

@@ -4,9 +4,9 @@
 //!
 //! ```text
 //!   users.toml has changed ─┐
-//!                           ├─> Books ── desk ──> core's thread: journals what differs ──> gateway: sessions
-//!   SIGHUP: all files ──────┘                              │                        └───> door: users
-//!                                                          └─> Books: the changes, or the refusal
+//!                           ├─> reloader ── config ──> core's thread: journals changes ──> gateway: sessions
+//!   SIGHUP: all files ──────┘                                 │                       └──> acceptor: users
+//!                                                             └─> reloader: the changes, or the refusal
 //! ```
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub(crate) struct NewTradingConfig {
 /// The configuration files as last read, with the time of the users' file.
 pub(crate) struct ConfigReloader {
     config: ServerConfig,
-    directory: Arc<UserDirectory>,
+    pub directory: Arc<UserDirectory>,
     configs: Sender<NewTradingConfig>,
     read_at: Option<(SystemTime, u64)>,
     /// Values of the files at the start, and as the OMS took them last.
@@ -64,7 +64,7 @@ struct PendingReload {
 }
 
 impl ConfigReloader {
-    pub fn open(config: &ServerConfig, desks: Sender<NewTradingConfig>) -> Result<Self, ServerOpenError> {
+    pub fn open(config: &ServerConfig, configs: Sender<NewTradingConfig>) -> Result<Self, ServerOpenError> {
         let read_at = file_stamp(&config.users);
         let users = Users::read(&config.users).map_err(|e| ServerOpenError::Users(e.to_string()))?;
         // Users that have changed since the OMS's start are judged by the OMS first.
@@ -72,35 +72,21 @@ impl ConfigReloader {
             Some(settings) if settings.users.list != users.list => (settings.users.clone(), None),
             _ => (users, read_at),
         };
-        let known = Arc::new(UserDirectory { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
+        let directory = Arc::new(UserDirectory { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
         let started = config.settings.as_deref().map(ConfigValues::read).unwrap_or_default();
-        let taken = started.clone();
-        Ok(Self {
-            config: config.clone(),
-            directory: known,
-            configs: desks,
-            read_at,
-            started,
-            applied: taken,
-            pending: None,
-        })
+        let (config, applied) = (config.clone(), started.clone());
+        Ok(Self { config, directory, configs, read_at, started, applied, pending: None })
     }
 
-    pub fn directory(&self) -> Arc<UserDirectory> {
-        self.directory.clone()
-    }
-
-    /// Reads files that have changed, or all files on request. One trading configuration is judged at a time, because
-    /// the next one builds on the outcome of the last.
+    /// Reads changed files, or all on request, one configuration at a time: the next builds on the outcome of the last.
     pub fn check_files(&mut self) {
         if !self.finish_pending() {
             return;
         }
         // Pairs with the release of the requester: the files are read as the requester left them.
         if self.config.reload.swap(false, Ordering::Acquire) {
-            match self.reload_all() {
-                Ok(()) => {}
-                Err(why) => drop(self.config.events.try_send(ServerEvent::NotReloaded(why))),
+            if let Err(why) = self.reload_all() {
+                let _ = self.config.events.try_send(ServerEvent::NotReloaded(why));
             }
             return;
         }
@@ -127,10 +113,10 @@ impl ConfigReloader {
         // The lines of a venue are made at a start, so it gets neither another number nor another name before that.
         if old != new {
             let other = new.iter().find(|&(number, name)| old.get(number) != Some(name)).map(|(number, _)| *number);
-            let place =
+            let location =
                 other.map_or(now.file.display().to_string(), |number| location_of(&now, EntityNumber::Venue(number)));
             return Err(format!(
-                "{place}: it names other venues than the OMS has lines to; start the OMS again for them"
+                "{location}: the venues differ from those of the running OMS; restart the OMS for them"
             ));
         }
         let read_at = if now.users_file == self.config.users { read_at } else { file_stamp(&now.users_file) };
@@ -139,7 +125,6 @@ impl ConfigReloader {
         Ok(())
     }
 
-    /// Has the core's thread take the users' rights.
     fn reload_users(&mut self, users: Users) {
         match &self.config.settings {
             Some(settings) => {
@@ -153,25 +138,24 @@ impl ConfigReloader {
 
     /// Has the core's thread judge a trading configuration, and take it unless numbers would change their meaning.
     fn submit(&mut self, settings: Box<Settings>, values: ConfigValues, read_at: Option<(SystemTime, u64)>) {
-        let (answer, hear) = channel();
-        let (desk, users, known) = (settings.trading_config(), settings.users.clone(), self.directory.clone());
-        self.pending = Some(PendingReload { settings, values, read_at, answer: hear });
+        let (answer, received) = channel();
+        let (config, users, directory) = (settings.trading_config(), settings.users.clone(), self.directory.clone());
+        self.pending = Some(PendingReload { settings, values, read_at, answer: received });
         // The receiver is gone only while the OMS ends.
-        let _ = self.configs.send(NewTradingConfig { config: desk, users, directory: known, answer });
+        let _ = self.configs.send(NewTradingConfig { config, users, directory, answer });
     }
 
     /// Returns whether no trading configuration is with the core's thread. Reports the outcome of one that is back.
     fn finish_pending(&mut self) -> bool {
-        let Some(asked) = &self.pending else { return true };
-        let Ok(judged) = asked.answer.try_recv() else { return false };
+        let Some(pending) = &self.pending else { return true };
+        let Ok(judged) = pending.answer.try_recv() else { return false };
         let Some(PendingReload { settings, values, read_at, .. }) = self.pending.take() else { return true };
         let event = match judged {
             Ok(changes) => {
-                let ConfigDiff { applied: taken, needs_restart: at_start } =
-                    values.changes(&self.started, &self.applied);
+                let ConfigDiff { applied, needs_restart } = values.changes(&self.started, &self.applied);
                 self.config.users.clone_from(&settings.users_file);
                 (self.config.settings, self.applied, self.read_at) = (Some(settings), values, read_at);
-                ServerEvent::Reloaded { changes, applied: taken, needs_restart: at_start }
+                ServerEvent::Reloaded { changes, applied, needs_restart }
             }
             // A change of the users that came with it is found at the next look, and is judged by itself.
             Err(why) => {
@@ -194,8 +178,7 @@ impl UserDirectory {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Applies those changes of a refused file that shut a user out: a disabled or removed user, and a new password.
-    /// Neither waits for the mistake in another line.
+    /// Applies the changes of a refused file that lock a user out: a disabled or removed user, and a new password.
     pub fn apply_revocations(&self, refused: &Users) {
         let mut users = Users::clone(&self.current());
         let before = users.list.clone();

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use tickpath_market::{
     CancelOrder, ClientOrderId, ConditionalOrder, ExecutionReport, Kind as MessageKind, MassCancel, NewOrder,
@@ -12,62 +13,79 @@ use tickpath_oms_protocol::{
 };
 use tickpath_oms_runtime::TokenBucket;
 use tickpath_oms_runtime::history::{SessionReader, SessionReport};
-
 use zerocopy::IntoBytes;
 
 use super::control::{ClientControlRequest, ControlClient, ControlRequest, QueryProgress};
 use super::denials::role_denial;
+use super::event::ServerEvent;
 use super::output_buffer::OutputBuffer;
 use super::stream::ClientStream;
 use crate::settings::OmsUser;
 
-/// Max bytes of a copied report.
 const MAX_COPY_BYTES: usize = size_of::<CopyHeader>() + 128;
+/// Reason for the end of a user's connections, and for the refusal of a logon in progress, after an admin's change.
+pub(crate) const RIGHTS_CHANGED: &str = "the user's rights have changed; log in again";
 
-/// A logged-in client.
 pub(crate) struct ClientConnection {
     pub stream: ClientStream,
-    pub inbox: FrameBuffer,
+    pub input: ClientInput,
+    pub output: OutputBuffer,
     pub user: Arc<OmsUser>,
     pub session: u16,
-    /// Distinguishes this connection from an earlier one at the same index.
+    /// Distinguishes this connection from an earlier one in the same slot.
     pub serial: u64,
-    pub bucket: TokenBucket,
-    /// Id of the client's latest mass cancel, whose reports cost tokens; zero if it has sent none.
-    pub mass_cancel: ClientOrderId,
-    pub output: OutputBuffer,
-    /// Number of the next report to be sent.
-    pub next_report: u64,
-    pub source: ReportSource,
-    /// The socket may have more to read.
-    pub is_readable: bool,
-    /// Time of the last bytes received, in ticks: T1 of the requests in them.
-    pub received: u64,
-    pub outstanding: OutstandingControl,
-    /// Next question or admin command, pending until the one before it is answered. No frame behind it is read;
-    /// requests before it are taken while an answer is outstanding, so a long list holds back no cancel.
-    pub next_control: Option<ControlRequest>,
-    /// Times of the client's last bytes, and of the last session message to it; reports and refusals do not count.
-    pub last_received: u64,
-    pub last_sent: u64,
-    /// Silence after which the client is considered dead, in ticks.
-    pub timeout: u64,
+    pub limit: RequestLimit,
+    pub reports: ReportPosition,
+    pub control: PendingControl,
+    pub liveness: Liveness,
     /// The client's stamps are of this host's clock.
     pub shares_clock: bool,
     /// Version that both sides use.
     pub version: u16,
     /// The user only reads: its requests are refused before the journal.
     pub is_read_only: bool,
-    /// Requests refused before the journal on this connection. They are numbered behind the session's requests, and the
-    /// next connection begins at these numbers again.
+    /// Requests refused before the journal, numbered behind the session's; the next connection reuses these numbers.
     pub refused: u64,
     /// The logon is in the journal.
     pub is_journaled: bool,
 }
 
-/// Source of a client's reports.
+pub(crate) struct ClientInput {
+    pub inbox: FrameBuffer,
+    /// The socket may have more to read.
+    pub is_readable: bool,
+    /// Time of the last bytes received, in ticks: T1 of the requests in them.
+    pub received: u64,
+}
+
+pub(crate) struct RequestLimit {
+    pub bucket: TokenBucket,
+    /// Id of the client's latest mass cancel, whose reports cost tokens; zero if it has sent none.
+    pub mass_cancel: ClientOrderId,
+}
+
+pub(crate) struct ReportPosition {
+    pub next: u64,
+    pub source: ReportSource,
+}
+
+pub(crate) struct PendingControl {
+    pub outstanding: OutstandingControl,
+    /// Next question or admin command, pending until the one before it is answered. No frame behind it is read;
+    /// requests before it are taken while an answer is outstanding, so a long list holds back no cancel.
+    pub next: Option<ControlRequest>,
+}
+
+/// Times that decide on heartbeats, and on the end of a silent client, in ticks.
+pub(crate) struct Liveness {
+    /// Times of the client's last bytes, and of the last session message to it; reports and refusals do not count.
+    pub last_received: u64,
+    pub last_sent: u64,
+    /// Silence after which the client is considered dead.
+    pub timeout: u64,
+}
+
 pub(crate) enum ReportSource {
-    /// Live reports, as they are written.
     Live,
     /// The history, until the client has caught up.
     History(Option<Box<SessionReader>>),
@@ -82,7 +100,6 @@ pub(crate) enum OutstandingControl {
     Sent,
 }
 
-/// Reason for the end of a connection.
 pub(crate) enum DisconnectReason {
     /// The client has closed the connection, or it broke.
     ByClient(String),
@@ -92,66 +109,7 @@ pub(crate) enum DisconnectReason {
     TakenOver,
 }
 
-impl ClientConnection {
-    /// Creates the connection of a client that was just admitted.
-    pub fn new(
-        stream: ClientStream,
-        inbox: FrameBuffer,
-        user: Arc<OmsUser>,
-        session: u16,
-        serial: u64,
-        bucket: TokenBucket,
-        source: ReportSource,
-    ) -> Self {
-        let is_read_only = user.role == UserRole::Read;
-        Self {
-            stream,
-            inbox,
-            user,
-            session,
-            serial,
-            bucket,
-            mass_cancel: ClientOrderId(0),
-            output: OutputBuffer::default(),
-            next_report: 0,
-            source,
-            is_readable: true,
-            received: 0,
-            outstanding: OutstandingControl::None,
-            next_control: None,
-            last_received: 0,
-            last_sent: 0,
-            timeout: 0,
-            shares_clock: false,
-            version: 0,
-            is_read_only,
-            refused: 0,
-            is_journaled: true,
-        }
-    }
-
-    /// Reads from the socket; false if nothing was there.
-    pub fn read(&mut self, now: impl FnOnce() -> u64) -> Result<bool, DisconnectReason> {
-        let room = self.inbox.free_space();
-        let wanted = room.len();
-        match self.stream.read(room) {
-            Ok(0) => Err(DisconnectReason::ByClient("the client closed the connection".to_owned())),
-            Ok(bytes) => {
-                self.inbox.advance(bytes);
-                self.is_readable = self.stream.may_have_more(bytes, wanted);
-                self.received = now();
-                self.last_received = self.received;
-                Ok(true)
-            }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                self.is_readable = false;
-                Ok(false)
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
-            Err(e) => Err(DisconnectReason::ByClient(format!("its connection broke: {e}"))),
-        }
-    }
-
+impl RequestLimit {
     /// Charges the rate limit for a report of the session's latest mass cancel: each costs a token as a request does,
     /// so a mass cancel costs one token, and one more for each order that it reaches and each end that follows.
     #[inline]
@@ -163,16 +121,83 @@ impl ClientConnection {
             self.bucket.charge(1);
         }
     }
+}
+
+impl Liveness {
+    pub fn new(now: u64, timeout: u64) -> Self {
+        Self { last_received: now, last_sent: now, timeout }
+    }
+
+    pub fn is_silent(&self, now: u64) -> bool {
+        now.saturating_sub(self.last_received) > self.timeout
+    }
+
+    pub fn is_heartbeat_due(&self, now: u64) -> bool {
+        now.saturating_sub(self.last_sent) > self.timeout / 2
+    }
+}
+
+impl ClientConnection {
+    pub fn new(
+        stream: ClientStream,
+        inbox: FrameBuffer,
+        user: Arc<OmsUser>,
+        session: u16,
+        bucket: TokenBucket,
+        reports: ReportPosition,
+        liveness: Liveness,
+    ) -> Self {
+        let is_read_only = user.role == UserRole::Read;
+        Self {
+            stream,
+            input: ClientInput { inbox, is_readable: true, received: liveness.last_received },
+            output: OutputBuffer::default(),
+            user,
+            session,
+            serial: 0,
+            limit: RequestLimit { bucket, mass_cancel: ClientOrderId(0) },
+            reports,
+            control: PendingControl { outstanding: OutstandingControl::None, next: None },
+            liveness,
+            shares_clock: false,
+            version: 0,
+            is_read_only,
+            refused: 0,
+            is_journaled: true,
+        }
+    }
+
+    /// Reads from the socket; false if nothing was there.
+    pub fn read(&mut self, now: impl FnOnce() -> u64) -> Result<bool, DisconnectReason> {
+        let room = self.input.inbox.free_space();
+        let wanted = room.len();
+        match self.stream.read(room) {
+            Ok(0) => Err(DisconnectReason::ByClient("the client closed the connection".to_owned())),
+            Ok(bytes) => {
+                self.input.inbox.advance(bytes);
+                self.input.is_readable = self.stream.may_have_more(bytes, wanted);
+                self.input.received = now();
+                self.liveness.last_received = self.input.received;
+                Ok(true)
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.input.is_readable = false;
+                Ok(false)
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+            Err(e) => Err(DisconnectReason::ByClient(format!("its connection broke: {e}"))),
+        }
+    }
 
     /// Sends a report, which must be the next one.
     #[inline]
     pub fn report(&mut self, report: &SessionReport<'_>) {
         self.output.write_report(report);
-        self.next_report = report.number + 1;
+        self.reports.next = report.number + 1;
     }
 
     /// Sends a report of another session, with its time in nanoseconds since the Unix epoch.
-    pub fn copy(&mut self, place: u64, report: &SessionReport<'_>, header: &CopyHeader, utc_ns: u64) {
+    pub fn copy(&mut self, position: u64, report: &SessionReport<'_>, header: &CopyHeader, utc_ns: u64) {
         let header = header.as_bytes();
         let mut payload = [0; MAX_COPY_BYTES];
         payload[..header.len()].copy_from_slice(header);
@@ -180,14 +205,14 @@ impl ClientConnection {
         payload[header.len()..].copy_from_slice(report.message);
         // The time is in the text, which older clients ignore.
         let text = utc_ns.to_le_bytes();
-        self.output.write_frame_with_text(FrameKind::Copy.code(), place, report.stamp, payload, &text);
-        self.next_report = place + 1;
+        self.output.write_frame_with_text(FrameKind::Copy.code(), position, report.stamp, payload, &text);
+        self.reports.next = position + 1;
     }
 
     /// Sends a message of the session itself, and notes its time for the next heartbeat.
     pub fn send_message(&mut self, kind: FrameKind, sequence: u64, now: u64, message: &[u8], text: &[u8]) {
         self.output.write_frame_with_text(kind.code(), sequence, now, message, text);
-        self.last_sent = now;
+        self.liveness.last_sent = now;
     }
 
     /// Refuses a request that the user's role does not allow. It never reaches the core, so neither the request nor the
@@ -214,19 +239,26 @@ impl ClientConnection {
         let (serial, user) = (self.serial, self.user.clone());
         // The receiver is gone only while the OMS ends.
         let _ = control.requests.send(ClientControlRequest { slot, serial, request, user });
-        self.outstanding = OutstandingControl::Sent;
+        self.control.outstanding = OutstandingControl::Sent;
     }
 
     /// Takes up the client's next question or admin command, once the answer before it is complete.
     pub fn send_next_control(&mut self, slot: usize, control: &ControlClient) {
-        if !matches!(self.outstanding, OutstandingControl::None) {
+        if !matches!(self.control.outstanding, OutstandingControl::None) {
             return;
         }
-        match self.next_control.take() {
-            Some(ControlRequest::Query(query)) => self.outstanding = OutstandingControl::Queued(query),
+        match self.control.next.take() {
+            Some(ControlRequest::Query(query)) => self.control.outstanding = OutstandingControl::Queued(query),
             Some(request) => self.send_control(slot, request, control),
             None => {}
         }
+    }
+
+    /// Ends the connection, and reports that to the operator.
+    pub fn disconnect(&mut self, reason: DisconnectReason, now: u64, events: &SyncSender<ServerEvent>) {
+        let why = self.close(reason, now);
+        let (user, session) = (self.user.name.clone(), self.session);
+        let _ = events.try_send(ServerEvent::Disconnected { user, session, why });
     }
 
     /// Sends the reason for the end, if the client can still receive it, and returns it as text.
@@ -248,21 +280,18 @@ impl ClientConnection {
         why
     }
 
-    /// Writes pending output to the socket. Returns the number of bytes written.
     #[inline]
     pub fn flush(&mut self) -> Result<usize, DisconnectReason> {
         self.output.flush(&mut self.stream).map_err(|e| match e.kind() {
-            io::ErrorKind::WriteZero => DisconnectReason::ByClient("its connection takes nothing more".to_owned()),
+            io::ErrorKind::WriteZero => DisconnectReason::ByClient("its connection accepts no more bytes".to_owned()),
             _ => DisconnectReason::ByClient(format!("its connection broke: {e}")),
         })
     }
 }
 
-/// Bytes of the longest request.
 pub(crate) const REQUEST_BYTES: usize = size_of::<ConditionalOrder>();
 
-/// Fits the payload of a request to this version: cuts it, or fills it with zeros. Returns its length; none if the kind
-/// is no request's.
+/// Fits a request to this version by a cut or zeros. Returns its length; none for another kind of message.
 pub(crate) fn fit_request(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BYTES]) -> Option<usize> {
     let length = match MessageKind::from_code(kind)? {
         MessageKind::NewOrder => size_of::<NewOrder>(),

@@ -19,7 +19,6 @@ use super::config_reload::NewTradingConfig;
 use super::event::ServerEvent;
 use crate::settings::OmsUser;
 
-/// A question or an admin command of a client.
 pub(crate) struct ClientControlRequest {
     pub slot: usize,
     pub serial: u64,
@@ -39,7 +38,6 @@ const RESTED_AFTER_NS: u64 = 50_000_000;
 /// Rows of a list per token of the session's rate limit.
 const ROWS_PER_TOKEN: u64 = 16;
 
-/// A question or an admin command for the core.
 #[derive(Debug, Clone)]
 pub(crate) enum ControlRequest {
     Query(QueryProgress),
@@ -50,14 +48,12 @@ pub(crate) enum ControlRequest {
     },
 }
 
-/// A question, and the progress of its answer. A list is answered in pages; the gateway asks for each page when the
-/// client has room for it and a token.
+/// Progress of a question. The gateway asks for each page of a list when the client has room for it and a token.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueryProgress {
     query: Query,
     /// Order id, or instrument number, behind which the next page begins; none for the first page.
     after: Option<u64>,
-    /// Number of rows in the pages before.
     rows: u64,
 }
 
@@ -77,7 +73,6 @@ impl QueryProgress {
     }
 }
 
-/// A message of the core's thread to the gateway.
 pub(crate) enum CoreReply {
     /// Frames of an answer or of one page of it, and the rest of the question if pages are left.
     Answer {
@@ -92,7 +87,6 @@ pub(crate) enum CoreReply {
     Sessions(Vec<SessionConfig>),
 }
 
-/// Waker of a sleeping gateway.
 #[derive(Clone)]
 pub(crate) struct GatewayWaker {
     sleeps: Arc<AtomicBool>,
@@ -131,18 +125,15 @@ pub(crate) struct ControlServer {
     configs: Receiver<NewTradingConfig>,
     replies: Sender<CoreReply>,
     events: SyncSender<ServerEvent>,
-    /// Number of notices that were passed on.
     notices_sent: u64,
     started: u64,
     sessions: Arc<AtomicU64>,
     waker: Option<GatewayWaker>,
     /// Lists with a page to be answered, the longest waiting first.
     pending_lists: VecDeque<ClientControlRequest>,
-    /// Time when the next page is due, in ticks.
     next_page_at: u64,
 }
 
-/// The gateway's side of the control port.
 pub(crate) struct ControlClient {
     pub requests: Sender<ClientControlRequest>,
     pub replies: Receiver<CoreReply>,
@@ -153,29 +144,27 @@ pub(crate) struct ControlClient {
 impl ControlServer {
     pub fn new(
         events: SyncSender<ServerEvent>,
-        desks: Receiver<NewTradingConfig>,
+        configs: Receiver<NewTradingConfig>,
         started: u64,
-        bell: Option<GatewayWaker>,
+        waker: Option<GatewayWaker>,
     ) -> (Self, ControlClient) {
-        let ((ask, asked), (answers, theirs)) = (channel(), channel());
+        let ((request_sender, requests), (replies, reply_receiver)) = (channel(), channel());
         let sessions = Arc::new(AtomicU64::new(0));
-        let asking = ControlClient { requests: ask, replies: theirs, sessions: sessions.clone() };
-        let (lists, list_at) = (VecDeque::new(), 0);
-        (
-            Self {
-                requests: asked,
-                configs: desks,
-                replies: answers,
-                events,
-                notices_sent: 0,
-                started,
-                sessions,
-                waker: bell,
-                pending_lists: lists,
-                next_page_at: list_at,
-            },
-            asking,
-        )
+        let client = ControlClient { requests: request_sender, replies: reply_receiver, sessions: sessions.clone() };
+        let (notices_sent, pending_lists, next_page_at) = (0, VecDeque::new(), 0);
+        let server = Self {
+            requests,
+            configs,
+            replies,
+            events,
+            notices_sent,
+            started,
+            sessions,
+            waker,
+            pending_lists,
+            next_page_at,
+        };
+        (server, client)
     }
 }
 
@@ -233,28 +222,21 @@ impl ControlServer {
         let (mut frames, now) = (Vec::new(), oms.clock().ticks());
         if query.what == Query::STATUS {
             let (status, switches) = (self.status(oms), visible_switches(oms.core(), user));
-            write_frame_with_text(
-                &mut frames,
-                FrameKind::Answer.code(),
-                0,
-                now,
-                status.as_bytes(),
-                switches.as_bytes(),
-            );
+            let kind = FrameKind::Answer.code();
+            write_frame_with_text(&mut frames, kind, 0, now, status.as_bytes(), switches.as_bytes());
             return frames;
         }
-        if query.what == Query::ANSWERED {
+        let rows = if query.what == Query::ANSWERED {
             let answer = oms.answer(query.order).filter(|_| user.role == UserRole::Admin);
-            let rows = answer.map(answer_rows).unwrap_or_default();
-            for (session, report) in &rows {
-                write_frame(&mut frames, FrameKind::OrderRow.code(), 0, (*session).into(), report.as_bytes());
-            }
-            write_frame(&mut frames, FrameKind::Answer.code(), rows.len() as u64, now, &[]);
-            return frames;
+            answer.map(answer_rows).unwrap_or_default()
+        } else {
+            let found = oms.core().order(OrderId(query.order)).filter(|order| user.may_see(order.account));
+            found.iter().map(|order| (order.session, row(order))).collect()
+        };
+        for (session, report) in &rows {
+            write_frame(&mut frames, FrameKind::OrderRow.code(), 0, (*session).into(), report.as_bytes());
         }
-        let found = oms.core().order(OrderId(query.order)).filter(|order| user.may_see(order.account));
-        write_rows(&mut frames, found.as_slice());
-        write_frame(&mut frames, FrameKind::Answer.code(), found.iter().len() as u64, now, &[]);
+        write_frame(&mut frames, FrameKind::Answer.code(), rows.len() as u64, now, &[]);
         frames
     }
 
@@ -347,10 +329,10 @@ fn visible_switches(core: &Core, user: &OmsUser) -> String {
 fn run_command<C: Clock>(oms: &mut Sequencer<C>, kind: u8, record: &[u8]) -> Result<Vec<u8>, OmsError> {
     let (mut frames, now) = (Vec::new(), oms.clock().ticks());
     match oms.accept_command(now, kind, record)? {
-        Ok(taken) => {
-            write_rows(&mut frames, &taken.orders);
-            let done = CommandAck { record: taken.record };
-            write_frame(&mut frames, FrameKind::CommandAck.code(), taken.orders.len() as u64, now, done.as_bytes());
+        Ok(accepted) => {
+            write_rows(&mut frames, &accepted.orders);
+            let done = CommandAck { record: accepted.record };
+            write_frame(&mut frames, FrameKind::CommandAck.code(), accepted.orders.len() as u64, now, done.as_bytes());
         }
         Err(why) => {
             let (done, why) = (CommandAck { record: 0 }, why.to_string());
@@ -360,7 +342,6 @@ fn run_command<C: Clock>(oms: &mut Sequencer<C>, kind: u8, record: &[u8]) -> Res
     Ok(frames)
 }
 
-/// Estimated bytes of a row's frame.
 const ROW_BYTES: usize = size_of::<ExecutionReport>() + 32;
 
 /// Returns the tokens that a page with so many rows costs beyond the token already taken for it.
@@ -418,7 +399,6 @@ fn answer_rows(answer: &VenueAnswer) -> Vec<(u16, ExecutionReport)> {
     rows
 }
 
-/// Returns an order as a report of its status.
 fn row(order: &OrderView) -> ExecutionReport {
     ExecutionReport {
         order_id: order.id,

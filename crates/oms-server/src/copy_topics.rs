@@ -33,7 +33,6 @@ use zerocopy::IntoBytes;
 use super::log_lines::LogWriter;
 use crate::settings::{CopyTopic, Settings, Users};
 
-/// Max history frames read per turn.
 const MAX_TURN_FRAMES: usize = 1024;
 /// Pause between two reads of a history without new reports, in nanoseconds.
 const PAUSE_NS: u64 = 1_000_000;
@@ -56,12 +55,10 @@ struct CopyProgress {
     position: u64,
     /// The CRC-32C of the report before that place; zero if there is none.
     last_crc: u32,
-    /// The place behind the last published message: the reports from there to `position` are not part of this drop
-    /// copy.
+    /// The place behind the last published message: later reports before `position` are not in this drop copy.
     from: u64,
 }
 
-/// A topic with the files that its thread reads and writes.
 struct CopyPublisher {
     settings: CopyTopic,
     journal: PathBuf,
@@ -75,7 +72,6 @@ struct CopyPublisher {
     saved: Option<CopyProgress>,
     /// Set once the [`FrameKind::CopyRewind`] message of this process is known to have left the process.
     has_begun: bool,
-    /// The last problem reported.
     last_problem: String,
 }
 
@@ -120,7 +116,6 @@ impl Drop for CopyTopicThreads {
 }
 
 impl CopyPublisher {
-    /// Publishes until the thread is stopped; failures are retried.
     fn run(&mut self) {
         // Pairs with the release in `start_publishing`.
         while !self.is_open.load(Ordering::Acquire) {
@@ -206,9 +201,9 @@ impl CopyPublisher {
 
     /// Waits for the history, and opens it where this topic stands; none if the thread is stopped first.
     fn open(&mut self) -> Result<Option<(DropCopyReader, CopyProgress)>, LogOpenError> {
-        let place = LogPath::folder(&self.journal);
+        let journal = LogPath::folder(&self.journal);
         while !self.is_stopping() {
-            let copy = match DropCopyReader::open(&place, DropCopyStart::Day) {
+            let copy = match DropCopyReader::open(&journal, DropCopyStart::Day) {
                 Ok(Some(copy)) => copy,
                 Ok(None) | Err(LogOpenError::NotFound(_)) => {
                     sleep_ns(PAUSE_NS);
@@ -219,17 +214,21 @@ impl CopyPublisher {
             let day = CopyProgress { journal: copy.journal(), position: copy.next(), last_crc: 0, from: copy.next() };
             let noted = self.read_progress();
             if let Some(noted) = noted.filter(|noted| noted.journal == day.journal) {
-                let CopyProgress { position: from, last_crc: last_sum, .. } = noted;
-                let Some(behind) = DropCopyReader::open(&place, DropCopyStart::Place { place: from, last_sum })? else {
+                let start = DropCopyStart::Place { place: noted.position, last_sum: noted.last_crc };
+                let Some(behind) = DropCopyReader::open(&journal, start)? else {
                     sleep_ns(PAUSE_NS);
                     continue;
                 };
-                if behind.next() == from {
+                if behind.next() == noted.position {
                     return Ok(Some((behind, noted)));
                 }
             }
             if let Some(noted) = noted {
-                self.report_other_history(noted, day);
+                let (before, from) = (noted.position, day.position);
+                self.report_problem(&format!(
+                    "the history does not hold what was published before position {before}: its end was lost, its day was \
+                     removed, or the folder has another journal; the OMS publishes the whole day again, from {from} on"
+                ));
             }
             // Noted at once: the day may end before the broker is reachable.
             self.has_begun = false;
@@ -239,17 +238,7 @@ impl CopyPublisher {
         Ok(None)
     }
 
-    /// Reports that the history is not the one that was published.
-    fn report_other_history(&mut self, noted: CopyProgress, day: CopyProgress) {
-        let (before, from) = (noted.position, day.position);
-        self.report_problem(&format!(
-            "the history does not hold what was published before place {before}: its end was lost, its day was \
-             removed, or the folder has another journal; the OMS publishes the whole day again, from place {from} on"
-        ));
-    }
-
-    /// Returns the noted progress. An unreadable note, as a loss of power may leave it, counts as none: more duplicates
-    /// follow.
+    /// Returns the noted progress. An unreadable note counts as none: more duplicates follow.
     fn read_progress(&self) -> Option<CopyProgress> {
         if self.saved.is_some() {
             return self.saved;
@@ -257,8 +246,8 @@ impl CopyPublisher {
         let text = fs::read_to_string(&self.state).ok()?;
         let mut numbers = text.split_whitespace().map(str::parse::<u64>);
         let mut number = || numbers.next().and_then(Result::ok);
-        let (journal, place, sum, from) = (number()?, number()?, number()?, number()?);
-        Some(CopyProgress { journal, position: place, last_crc: u32::try_from(sum).ok()?, from })
+        let (journal, position, last_crc, from) = (number()?, number()?, u32::try_from(number()?).ok()?, number()?);
+        Some(CopyProgress { journal, position, last_crc, from })
     }
 
     /// Notes the published progress. Without room for the note, more duplicates follow after a restart of the OMS.
@@ -275,15 +264,11 @@ impl CopyPublisher {
         }
     }
 
-    fn write(
-        &self,
-        CopyProgress { journal, position: place, last_crc: last_sum, from }: CopyProgress,
-    ) -> io::Result<()> {
-        // Appends the suffix instead of replacing an extension: a topic's name may contain dots.
-        let mut fresh = self.state.clone().into_os_string();
-        fresh.push(".new");
+    fn write(&self, progress: CopyProgress) -> io::Result<()> {
+        let CopyProgress { journal, position, last_crc, from } = progress;
+        let fresh = self.state.with_added_extension("new");
         fs::create_dir_all(self.state.parent().unwrap_or(&self.journal))?;
-        fs::write(&fresh, format!("{journal} {place} {last_sum} {from}\n"))?;
+        fs::write(&fresh, format!("{journal} {position} {last_crc} {from}\n"))?;
         fs::rename(fresh, &self.state)
     }
 
@@ -293,7 +278,6 @@ impl CopyPublisher {
     }
 }
 
-/// Returns the text of an error and of its causes.
 fn text_with_causes(error: &(dyn Error + 'static)) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {

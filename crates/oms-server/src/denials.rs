@@ -23,53 +23,44 @@ pub(super) struct DenialBudget {
     is_disk_low: Arc<AtomicBool>,
     counts: BTreeMap<u16, DenialCount>,
     /// Sessions over budget that have not been disconnected yet.
-    exhausted: Vec<u16>,
+    pub exhausted: Vec<u16>,
     /// Sessions that a new day gives their full rate again.
-    restored: Vec<u16>,
+    pub restored: Vec<u16>,
 }
 
 #[derive(Debug, Default)]
 struct DenialCount {
     denied: u64,
     is_exhausted: bool,
-    /// Logons of a user that only reads.
     logons: u64,
 }
 
 impl DenialBudget {
     pub fn new(limits: DenialLimits, is_disk_low: Arc<AtomicBool>) -> Self {
-        let most = limits.max_per_day.into();
-        Self { max_denied: most, is_disk_low, counts: BTreeMap::new(), exhausted: Vec::new(), restored: Vec::new() }
+        let (max_denied, counts) = (limits.max_per_day.into(), BTreeMap::new());
+        Self { max_denied, is_disk_low, counts, exhausted: Vec::new(), restored: Vec::new() }
     }
 
-    /// Counts a denied request of a session.
     pub fn count(&mut self, session: u16) {
         let is_low = self.is_disk_low.load(Ordering::Relaxed);
-        let most = if is_low { self.max_denied / LOW_DISK_DIVISOR } else { self.max_denied };
+        let max_denied = if is_low { self.max_denied / LOW_DISK_DIVISOR } else { self.max_denied };
         let count = self.counts.entry(session).or_default();
         count.denied += 1;
-        if count.denied > most && !count.is_exhausted {
+        if count.denied > max_denied && !count.is_exhausted {
             count.is_exhausted = true;
             self.exhausted.push(session);
         }
     }
 
-    /// Counts a logon of a session that only reads. Returns false if it must not be journaled, because the day's logons
-    /// exceed the session's budget of denied requests.
+    /// Counts a reader's logon. Returns false if it must not be journaled, because the day's logons exceed the budget.
     pub fn count_logon(&mut self, session: u16) -> bool {
         let count = self.counts.entry(session).or_default();
         count.logons += 1;
         count.logons <= self.max_denied
     }
 
-    /// Returns whether the session has used up its budget.
     pub fn is_exhausted(&self, session: u16) -> bool {
         self.counts.get(&session).is_some_and(|count| count.is_exhausted)
-    }
-
-    /// Takes the sessions that have used up their budget since the last call.
-    pub fn take_exhausted(&mut self) -> Vec<u16> {
-        std::mem::take(&mut self.exhausted)
     }
 
     /// Begins a day: every session has its whole budget again.
@@ -79,17 +70,11 @@ impl DenialBudget {
         self.counts.clear();
     }
 
-    /// Takes the sessions that have their full rate again since the last call.
-    pub fn take_restored(&mut self) -> Vec<u16> {
-        std::mem::take(&mut self.restored)
-    }
-
-    /// Returns the message to a session whose budget is used up.
     pub fn sentence(&self, session: u16) -> String {
         let denied = self.counts.get(&session).map_or(0, |count| count.denied);
         format!(
             "{denied} requests of session {session} were denied today, more than max_denied_a_day allows; until the day ends \
-             it is taken one request a second"
+             it may send one request a second"
         )
     }
 }

@@ -1,38 +1,27 @@
 //! Free space of the journal's disk, compared with the reserve for sessions that trade.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::statvfs;
 
-/// Interval between two checks of the disk.
 const CHECK_NS: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
 
 /// Monitor of the journal's disk, on a thread that no order waits for.
 #[derive(Debug)]
 pub(crate) struct DiskSpaceMonitor {
-    folder: PathBuf,
-    /// Bytes that must stay free.
+    pub folder: PathBuf,
     reserve: u64,
-    is_low: Arc<AtomicBool>,
+    /// Set while less than the reserve is free.
+    pub is_low: Arc<AtomicBool>,
     check_at: u64,
 }
 
 impl DiskSpaceMonitor {
     pub fn new(folder: PathBuf, reserve: u64) -> Self {
         Self { folder, reserve, is_low: Arc::default(), check_at: 0 }
-    }
-
-    /// Returns the journal's folder.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Returns the flag that is set while less than the reserve is free.
-    pub fn is_low(&self) -> Arc<AtomicBool> {
-        self.is_low.clone()
     }
 
     /// Checks the disk once a second. Returns a warning for the operator when free space falls below the reserve.

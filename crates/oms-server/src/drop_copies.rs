@@ -22,23 +22,20 @@ use tickpath_oms_runtime::TokenBucket;
 use tickpath_oms_runtime::drop_copy::{DropCopyReader, DropCopyStart};
 use zerocopy::IntoBytes;
 
-use super::acceptor::{AdmittedClient, send_refusal};
+use super::acceptor::AdmittedClient;
 use super::config::ServerConfig;
 use super::config_reload::UserDirectory;
-use super::connection::{ClientConnection, DisconnectReason, ReportSource, heartbeat_ms};
+use super::connection::{
+    ClientConnection, DisconnectReason, Liveness, RIGHTS_CHANGED, ReportPosition, ReportSource, heartbeat_ms,
+};
 use super::descriptors::MAX_COPIES_PER_USER;
 use super::error::ServerOpenError;
 use super::event::ServerEvent;
 use crate::settings::ResolvedCopyFilter;
 
-/// Max frames of the history read per turn and client.
 const MAX_TURN_FRAMES: usize = 1024;
-/// Max drop copies of one user: a program that forgets to close them takes no place from others.
-const MAX_PER_USER: usize = MAX_COPIES_PER_USER;
-/// Pause between two turns while there is nothing to do.
 const PAUSE_NS: u64 = 1_000_000;
 
-/// A client that is admitted for a drop copy.
 pub(crate) struct DropCopyLogon {
     pub admitted: AdmittedClient,
     pub session: u16,
@@ -52,13 +49,11 @@ pub(crate) struct DropCopyThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// State of the thread.
 struct DropCopyWorker<C> {
     clock: C,
     journal: u64,
     place: LogPath,
     heartbeat_ms: u32,
-    /// Max drop copies at once.
     max_copies: usize,
     directory: Arc<UserDirectory>,
     /// Change count of the user directory at the last check.
@@ -69,7 +64,6 @@ struct DropCopyWorker<C> {
     list: Vec<DropCopyClient>,
 }
 
-/// A client with a drop copy.
 struct DropCopyClient {
     connection: ClientConnection,
     copy: DropCopyReader,
@@ -101,7 +95,6 @@ impl DropCopyThread {
         Ok(Self { newcomers: Some(newcomers), thread: Some(thread.map_err(ServerOpenError::Thread)?) })
     }
 
-    /// Hands a client over to the thread.
     pub fn hand_over(&self, newcomer: DropCopyLogon) {
         if let Some(newcomers) = &self.newcomers {
             // The receiver is gone only while the server ends.
@@ -151,11 +144,7 @@ impl<C: Clock> DropCopyWorker<C> {
             Ok(Some(opened)) => opened,
             Ok(None) => return self.waiting.push(newcomer),
             Err((reason, why)) => {
-                let AdmittedClient { stream, user, .. } = &mut newcomer.admitted;
-                send_refusal(stream, self.clock.ticks(), reason, &why);
-                let (from, why) = (stream.peer(), format!("{}: {why}", user.name));
-                let _ = self.events.try_send(ServerEvent::Refused { from, why });
-                return;
+                return newcomer.admitted.refuse(self.clock.ticks(), reason, &why, &self.events);
             }
         };
         let DropCopyLogon { admitted, session, bucket, next_request } = newcomer;
@@ -177,40 +166,37 @@ impl<C: Clock> DropCopyWorker<C> {
         let mut frame = Vec::new();
         write_frame_with_text(&mut frame, FrameKind::Welcome.code(), 0, now, welcome.as_bytes(), &server_final);
         let from = stream.peer();
-        let (name, timeout_ns) = (user.name.clone(), u64::from(heartbeat_ms) * 1_000_000);
+        let name = user.name.clone();
+        let timeout = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
+        let (reports, liveness) =
+            (ReportPosition { next: copy.next(), source: ReportSource::Live }, Liveness::new(now, timeout));
         let mut connection =
-            ClientConnection::new(stream, FrameBuffer::default(), user, session, 0, bucket, ReportSource::Live);
-        connection.next_report = copy.next();
-        (connection.last_received, connection.last_sent) = (now, now);
-        connection.timeout = self.clock.calibration().ticks_of_ns(timeout_ns);
+            ClientConnection::new(stream, FrameBuffer::default(), user, session, bucket, reports, liveness);
         connection.output.write_frames(&frame);
         let _ = self.events.try_send(ServerEvent::LoggedIn { user: name, session, from });
         self.list.push(DropCopyClient { connection, copy, filter });
     }
 
-    /// Opens the history for a client at the first report that it lacks, with its filter; or returns a refusal. Returns
-    /// none while a day is being archived.
+    /// Opens the history at the first report that a client lacks, or returns a refusal; none while a day is archived.
     fn open_for(
         &self,
         AdmittedClient { user, logon, .. }: &AdmittedClient,
     ) -> Result<Option<(DropCopyReader, ResolvedCopyFilter)>, (LogonRejectReason, String)> {
         // An admin may have changed the user while the client waited.
         if self.directory.current().find(&user.name) != Some(&**user) {
-            return Err((LogonRejectReason::NotPermitted, "the user's rights have changed; log in again".to_owned()));
+            return Err((LogonRejectReason::NotPermitted, RIGHTS_CHANGED.to_owned()));
         }
         let Some(filter) = &user.drop_copy else {
             return Err((LogonRejectReason::NotPermitted, "the user has no drop copy".to_owned()));
         };
         let of_user = self.list.iter().filter(|client| client.connection.user.name == user.name).count();
-        if of_user >= MAX_PER_USER {
+        if of_user >= MAX_COPIES_PER_USER {
             let why = format!("the user has {of_user} drop copies; log out of one, or add a user for more");
             return Err((LogonRejectReason::Full, why));
         }
         if self.list.len() >= self.max_copies {
-            return Err((
-                LogonRejectReason::Full,
-                format!("all {} places of drop copies are taken; log out somewhere", self.max_copies),
-            ));
+            let why = format!("all {} drop copies are in use; log out of one", self.max_copies);
+            return Err((LogonRejectReason::Full, why));
         }
         let from = match (logon.next_report, logon.journal == self.journal) {
             (FROM_NOW, _) => DropCopyStart::Now,
@@ -234,8 +220,8 @@ impl<C: Clock> DropCopyWorker<C> {
             if let Some((_, users)) = &changed {
                 let user = &client.connection.user;
                 if users.find(&user.name) != Some(&**user) {
-                    let why = "the user's rights have changed; log in again".to_owned();
-                    disconnect(&mut client.connection, DisconnectReason::ByServer(why), events);
+                    let reason = DisconnectReason::ByServer(RIGHTS_CHANGED.to_owned());
+                    client.connection.disconnect(reason, 0, events);
                     return false;
                 }
                 if let Some(filter) = &user.drop_copy {
@@ -248,7 +234,7 @@ impl<C: Clock> DropCopyWorker<C> {
                     true
                 }
                 Err(reason) => {
-                    disconnect(&mut client.connection, reason, events);
+                    client.connection.disconnect(reason, 0, events);
                     false
                 }
             }
@@ -261,10 +247,10 @@ impl DropCopyClient {
     /// Reads a client's heartbeats, and sends the reports that it lacks.
     fn turn<C: Clock>(&mut self, clock: &C, now: u64) -> Result<bool, DisconnectReason> {
         let Self { connection, copy, filter } = self;
-        connection.is_readable = true;
+        connection.input.is_readable = true;
         let mut done = connection.read(|| clock.ticks())?;
         loop {
-            match connection.inbox.next() {
+            match connection.input.inbox.next() {
                 Ok(Some(frame)) => match FrameKind::from_code(frame.kind) {
                     Some(FrameKind::Heartbeat) => {}
                     Some(FrameKind::Logout) => return Err(DisconnectReason::ByClient("it logged out".to_owned())),
@@ -274,15 +260,15 @@ impl DropCopyClient {
                 Err(e) => return Err(DisconnectReason::ByServer(e.to_string())),
             }
         }
-        if now.saturating_sub(connection.last_received) > connection.timeout {
-            return Err(DisconnectReason::ByServer("no word for too long".to_owned()));
+        if connection.liveness.is_silent(now) {
+            return Err(DisconnectReason::ByServer("no message for too long".to_owned()));
         }
         if connection.output.has_room() {
             let before = copy.next();
             let read = copy.read_frames(MAX_TURN_FRAMES, |place, report, utc_ns| {
                 if filter.matches(report) {
                     let header = CopyHeader {
-                        from: connection.next_report,
+                        from: connection.reports.next,
                         session_number: report.number,
                         session: report.session,
                         kind: report.kind,
@@ -295,16 +281,10 @@ impl DropCopyClient {
             read.map_err(|e| DisconnectReason::ByServer(format!("the history cannot be read: {e}")))?;
             done |= copy.next() != before;
         }
-        if now.saturating_sub(connection.last_sent) > connection.timeout / 2 && !connection.output.is_lagging() {
+        if connection.liveness.is_heartbeat_due(now) && !connection.output.is_lagging() {
             connection.send_message(FrameKind::Heartbeat, 0, now, &[], &[]);
         }
         done |= connection.flush()? > 0;
         Ok(done)
     }
-}
-
-fn disconnect(connection: &mut ClientConnection, reason: DisconnectReason, events: &SyncSender<ServerEvent>) {
-    let why = connection.close(reason, 0);
-    let (user, session) = (connection.user.name.clone(), connection.session);
-    let _ = events.try_send(ServerEvent::Disconnected { user, session, why });
 }

@@ -8,13 +8,8 @@ use crate::tls::TlsError;
 #[derive(Debug, thiserror::Error)]
 pub enum ServerOpenError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {place}: {reason}; name another place, or end who listens there")]
-    Listen {
-        /// Address or path.
-        place: String,
-        /// Error of the system.
-        reason: std::io::Error,
-    },
+    #[error("cannot listen on {0}: {1}; name another address, or stop the program that listens on it")]
+    Listen(String, std::io::Error),
     /// The system gives no more sockets.
     #[error("the system gives no sockets ({0}); raise the limit of open files")]
     Sockets(#[source] std::io::Error),

@@ -17,7 +17,6 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Escapes a text line by line.
 pub(crate) fn escaped_lines(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }

@@ -8,34 +8,16 @@ use super::escape::{escaped, escaped_lines};
 
 /// Event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields name the client and the reason")]
 pub enum ServerEvent {
     /// The server listens at this address.
     Listening(String),
     /// A client has logged in.
-    LoggedIn {
-        /// User of the client.
-        user: String,
-        /// Session of the client.
-        session: u16,
-        /// Address of the client.
-        from: String,
-    },
+    LoggedIn { user: String, session: u16, from: String },
     /// A client was refused.
-    Refused {
-        /// Address of the client.
-        from: String,
-        /// Reason.
-        why: String,
-    },
+    Refused { from: String, why: String },
     /// A client has disconnected.
-    Disconnected {
-        /// User of the client.
-        user: String,
-        /// Session of the client.
-        session: u16,
-        /// Reason.
-        why: String,
-    },
+    Disconnected { user: String, session: u16, why: String },
     /// The users' file cannot be read: the old users stay.
     UsersNotReloaded(String),
     /// The files cannot be taken: the old configuration stays.
@@ -66,25 +48,23 @@ impl ServerEvent {
                 format!("{user} has logged in to session {session} from {from}")
             }
             Self::Refused { from, why } => format!("refused {from}: {why}"),
-            Self::Disconnected { user, session, why } => format!("{user} is gone from session {session}: {why}"),
-            Self::UsersNotReloaded(why) => format!("{why}; the users that were known stay"),
-            Self::NotReloaded(why) => format!("{why}; what was known stays"),
-            Self::Reloaded { changes: 0, applied: taken, needs_restart: at_start }
-                if taken.is_empty() && at_start.is_empty() =>
-            {
-                "the files were read again, and say the same".to_owned()
+            Self::Disconnected { user, session, why } => format!("{user} has left session {session}: {why}"),
+            Self::UsersNotReloaded(why) => format!("{why}; the previous users stay in force"),
+            Self::NotReloaded(why) => format!("{why}; the previous configuration stays in force"),
+            Self::Reloaded { changes: 0, applied, needs_restart } if applied.is_empty() && needs_restart.is_empty() => {
+                "the files were read again and are unchanged".to_owned()
             }
-            Self::Reloaded { changes, applied: taken, needs_restart: at_start } => {
+            Self::Reloaded { changes, applied, needs_restart } => {
                 let mut text = format!("the files were read again: {changes} definitions have changed");
-                if !taken.is_empty() {
-                    text.push_str(&format!("; taken: {}", taken.join("; ")));
+                if !applied.is_empty() {
+                    text.push_str(&format!("; applied: {}", applied.join("; ")));
                 }
-                if !at_start.is_empty() {
-                    text.push_str(&format!("; needs a restart of the OMS: {}", at_start.join("; ")));
+                if !needs_restart.is_empty() {
+                    text.push_str(&format!("; needs a restart of the OMS: {}", needs_restart.join("; ")));
                 }
                 text
             }
-            Self::Certificate(why) => format!("{why}; the certificate that was known stays"),
+            Self::Certificate(why) => format!("{why}; the previous certificate stays in use"),
             Self::Warning(why) => why.clone(),
             Self::Notice(notice) => notice.to_string(),
         }

@@ -10,7 +10,6 @@ use rustix::fs::OFlags;
 use tickpath_oms_protocol::Decoys;
 use zeroize::Zeroizing;
 
-/// File of the decoys' key, in the journal's folder.
 pub(super) const DECOY_KEY_FILE: &str = "decoys.key";
 
 type DecoyKey = Zeroizing<[u8; Decoys::KEY_BYTES]>;

@@ -36,11 +36,11 @@ use super::denials::DenialBudget;
 use super::disk_space::DiskSpaceMonitor;
 use super::drop_copies::DropCopyThread;
 use super::error::ServerOpenError;
-use super::event::ServerEvent;
 use super::report_feed::ReportFeed;
 use super::session_numbers::RequestNumbers;
 use super::session_table::SessionTable;
 use super::socket_poll::SocketPoll;
+use crate::settings::DenialLimits;
 
 /// Max sleep while a client waits for a token or for the journal, which no poll reports.
 const MAX_WAIT_NS: u64 = 1_000_000;
@@ -50,14 +50,12 @@ pub(crate) struct GatewayParts {
     pub journal: u64,
     pub place: LogPath,
     pub history: HistoryIndex,
-    /// Sequence number of each session's next report.
     pub next_report: Vec<u64>,
     pub opening: FrontEndState,
     pub control: ControlClient,
     pub configs: Sender<NewTradingConfig>,
 }
 
-/// The sockets of logged-in clients, and the state of their sessions.
 pub(crate) struct Gateway<C> {
     pub(super) clock: C,
     pub(super) config: ServerConfig,
@@ -87,11 +85,11 @@ impl<C: Clock> Gateway<C> {
         parts: GatewayParts,
     ) -> Result<Self, ServerOpenError> {
         let GatewayParts { journal, place, history, next_report, opening, control, configs } = parts;
-        let limits = config.denial_limits();
-        let disk_space = DiskSpaceMonitor::new(place.dir().to_owned(), limits.disk_reserve_bytes());
-        let denials = DenialBudget::new(limits, disk_space.is_low());
+        let limits = config.settings.as_ref().map_or(DenialLimits::default(), |settings| settings.denials);
+        let disk_space = DiskSpaceMonitor::new(place.dir().to_owned(), u64::from(limits.disk_reserve_mb) << 20);
+        let denials = DenialBudget::new(limits, disk_space.is_low.clone());
         let admissions = AdmissionQueue::open(clock.clone(), config, configs, disk_space)?;
-        let copies = DropCopyThread::open(clock.clone(), config, admissions.directory(), (place, journal))?;
+        let copies = DropCopyThread::open(clock.clone(), config, admissions.directory.clone(), (place, journal))?;
         let reports = ReportFeed::open(journal, history, next_report)?;
         let now = clock.ticks();
         let absent_deadline = now + clock.calibration().ticks_of_ns(u64::from(config.heartbeat_ms) * 1_000_000);
@@ -114,13 +112,7 @@ impl<C: Clock> Gateway<C> {
         })
     }
 
-    /// Forwards live reports to the clients that are caught up. Returns the number of frames read.
-    fn forward_live(&mut self) -> Result<usize, OmsError> {
-        self.reports.forward_live(&mut self.clients, &mut self.ready, &mut self.denials)
-    }
-
-    /// Takes the replies of the core: answers, dropped if their client is gone, and the sessions that may log in.
-    /// Returns their number.
+    /// Takes the answers of the core and the sessions that may log in. Returns their number.
     fn take_core_replies(&mut self) -> usize {
         let mut done = 0;
         while let Ok(reply) = self.control.replies.try_recv() {
@@ -132,11 +124,12 @@ impl<C: Clock> Gateway<C> {
                         continue;
                     }
                     connection.output.write_frames(&frames);
-                    connection.bucket.charge(tokens);
+                    connection.limit.bucket.charge(tokens);
                     if remaining.is_some() {
-                        connection.last_received = self.clock.ticks();
+                        connection.liveness.last_received = self.clock.ticks();
                     }
-                    connection.outstanding = remaining.map_or(OutstandingControl::None, OutstandingControl::Queued);
+                    connection.control.outstanding =
+                        remaining.map_or(OutstandingControl::None, OutstandingControl::Queued);
                     connection.send_next_control(slot, &self.control);
                     self.ready.mark(slot);
                 }
@@ -171,11 +164,10 @@ impl<C: Clock> Gateway<C> {
     ) -> Result<(), OmsError> {
         let Some(mut connection) = self.clients.remove(slot) else { return Ok(()) };
         let now = self.clock.ticks();
-        let why = connection.close(reason, now);
+        connection.disconnect(reason, now, &self.config.events);
         self.sockets.deregister(&mut connection.stream);
-        let (user, session) = (connection.user.name.clone(), connection.session);
-        let _ = self.config.events.try_send(ServerEvent::Disconnected { user, session, why });
-        self.sessions.keep_bucket(session, connection.bucket);
+        let session = connection.session;
+        self.sessions.keep_bucket(session, connection.limit.bucket);
         self.control.sessions.store(self.clients.session_count() as u64, Ordering::Relaxed);
         if !connection.is_journaled {
             return Ok(());
@@ -185,12 +177,11 @@ impl<C: Clock> Gateway<C> {
 }
 
 impl<C: Clock> SessionFrontEnd for Gateway<C> {
-    /// Runs one turn. Returns the amount of work done.
     fn poll(&mut self, sink: &mut impl InputSink) -> Result<usize, OmsError> {
         // Received before the sockets are polled: a frame sent before these logons, a logout above all, is read first.
         let admitted = self.admissions.receive();
         let mut done = self.sockets.poll_in_turn(admitted > 0, &mut self.clients, &mut self.ready);
-        done += self.forward_live()?;
+        done += self.reports.forward_live(&mut self.clients, &mut self.ready, &mut self.denials)?;
         done += self.take_core_replies();
         self.clients.poll_lanes(&mut self.ready);
         done += self.serve_ready_clients(sink)?;
@@ -219,7 +210,7 @@ impl<C: Clock> SessionFrontEnd for Gateway<C> {
             is_quiet &= lanes.announce_sleep();
         }
         if is_quiet {
-            let may_wait = self.ready.is_empty() && self.admissions.is_empty();
+            let may_wait = self.ready.is_empty() && self.admissions.waiting.is_empty();
             let timeout_ns = if may_wait { timeout_ns } else { timeout_ns.min(MAX_WAIT_NS) };
             self.sockets.poll(Duration::from_nanos(timeout_ns), &mut self.clients, &mut self.ready);
         }

@@ -35,7 +35,7 @@
 mod acceptor;
 mod admission_queue;
 mod admit;
-mod budget;
+mod authenticator;
 mod catch_up;
 mod changes;
 mod check_schedule;
@@ -57,7 +57,6 @@ mod file;
 mod gateway;
 mod locations;
 mod log_lines;
-mod origin;
 mod output_buffer;
 mod pending_logon;
 mod report_feed;
@@ -92,8 +91,8 @@ use control::{ControlServer, GatewayWaker};
 use gateway::{Gateway, GatewayParts};
 use socket_poll::WAKER_TOKEN;
 
-/// Runs an OMS as a server until `stop` is set, as [`tickpath_oms_runtime::layout::run`] does. The process is not dumpable from
-/// then on.
+/// Runs an OMS as a server until `stop` is set, as [`tickpath_oms_runtime::layout::run`] does. The process is not
+/// dumpable from then on.
 pub fn run<C: Clock + Sync>(
     clock: C,
     config: &Config,
@@ -102,8 +101,7 @@ pub fn run<C: Clock + Sync>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<SchedulingGap>, OmsError> {
-    // The memory holds password records and a private key: neither may be in a core dump, nor readable for other
-    // programs of this user.
+    // A core dump or another program of this user could read the password records and the private key.
     if let Err(e) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         let why = format!("the memory of this process cannot be kept from core dumps: {e}; set LimitCORE=0");
         let _ = server.events.try_send(ServerEvent::Warning(why));
@@ -131,22 +129,15 @@ fn open<C: Clock>(
     opening: FrontEndState,
 ) -> Result<OpenFrontEnd<C, Gateway<C>>, ServerOpenError> {
     let poll = Poll::new().map_err(ServerOpenError::Sockets)?;
-    let bell = opening.has_thread.then(|| Waker::new(poll.registry(), WAKER_TOKEN).map(GatewayWaker::new));
-    let bell = bell.transpose().map_err(ServerOpenError::Sockets)?;
-    let (desks, changed) = channel();
-    let (port, asking) = ControlServer::new(server.events.clone(), changed, oms.clock().ticks(), bell.clone());
-    let marks = oms.history_index().unwrap_or_default();
-    marks.set_kept_days(server.keep_days);
-    let opened = GatewayParts {
-        journal: oms.journal_id(),
-        place: oms.journal_place(),
-        history: marks,
-        next_report: oms.next_reports(),
-        control: asking,
-        configs: desks,
-        opening,
-    };
-    let sessions = Gateway::open(oms.clock().clone(), poll, bell.clone(), server, opened)?;
-    let waker = bell.map(|waker| Box::new(move || waker.wake()) as FrontEndWaker);
+    let waker = opening.has_thread.then(|| Waker::new(poll.registry(), WAKER_TOKEN).map(GatewayWaker::new));
+    let waker = waker.transpose().map_err(ServerOpenError::Sockets)?;
+    let (configs, new_configs) = channel();
+    let (port, control) = ControlServer::new(server.events.clone(), new_configs, oms.clock().ticks(), waker.clone());
+    let history = oms.history_index().unwrap_or_default();
+    history.set_kept_days(server.keep_days);
+    let (journal, place, next_report) = (oms.journal_id(), oms.journal_place(), oms.next_reports());
+    let parts = GatewayParts { journal, place, history, next_report, control, configs, opening };
+    let sessions = Gateway::open(oms.clock().clone(), poll, waker.clone(), server, parts)?;
+    let waker = waker.map(|waker| Box::new(move || waker.wake()) as FrontEndWaker);
     Ok(OpenFrontEnd { sessions, control: Some(Box::new(port)), waker })
 }

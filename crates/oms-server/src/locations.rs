@@ -3,31 +3,34 @@
 use std::path::Path;
 
 use tickpath_oms_runtime::{EntityNumber, IdentityConflict, IdentityConflicts};
-use tickpath_settings::read_text;
+use tickpath_settings::{Section, read_text};
 
 use super::changes::rows;
 use crate::settings::Settings;
 
 /// Adds to each conflict the file and the line that gives the number another meaning.
-pub(crate) fn with_locations(borne: IdentityConflicts, settings: &Settings) -> IdentityConflicts {
-    let at = |IdentityConflict { of, sentence }| IdentityConflict {
+pub(crate) fn with_locations(conflicts: IdentityConflicts, settings: &Settings) -> IdentityConflicts {
+    let located = |IdentityConflict { of, sentence }| IdentityConflict {
         of,
         sentence: format!("{}: {sentence}", location_of(settings, of)),
     };
-    IdentityConflicts { list: borne.list.into_iter().map(at).collect() }
+    IdentityConflicts { list: conflicts.list.into_iter().map(located).collect() }
 }
 
 /// Returns the file and the line of a number; the file alone if the number is no longer there.
 pub(crate) fn location_of(settings: &Settings, of: EntityNumber) -> String {
+    let Settings { file, instruments_file, accounts_file, users_file, .. } = settings;
     let (file, line) = match of {
-        EntityNumber::Symbol(symbol) => {
-            (&settings.instruments_file, line_in_table(&settings.instruments_file, "number", symbol.0))
+        EntityNumber::Symbol(symbol) => (instruments_file, line_in_table(instruments_file, "number", symbol.0)),
+        EntityNumber::Account(account) => (accounts_file, line_in_table(accounts_file, "account", account.0)),
+        EntityNumber::Venue(venue) => {
+            let is_it = |section: &mut Section<'_>| section.number("number", 0..=u16::MAX) == Some(venue.0);
+            (file, line_in_sections(file, "venue", "number", is_it))
         }
-        EntityNumber::Account(account) => {
-            (&settings.accounts_file, line_in_table(&settings.accounts_file, "account", account.0))
+        EntityNumber::Session(session) => {
+            let sessions = |user: &mut Section<'_>| user.numbers("sessions", 0..=u16::MAX).unwrap_or_default();
+            (users_file, line_in_sections(users_file, "user", "sessions", |user| sessions(user).contains(&session)))
         }
-        EntityNumber::Venue(venue) => (&settings.file, line_of_venue(&settings.file, venue.0)),
-        EntityNumber::Session(session) => (&settings.users_file, line_of_session(&settings.users_file, session)),
     };
     match line {
         Some(line) => format!("{}:{line}", file.display()),
@@ -39,31 +42,19 @@ fn line_in_table(file: &Path, column: &str, number: u32) -> Option<usize> {
     let text = read_text(file).ok()?;
     let mut rows = rows(&text);
     let (_, head) = rows.next()?;
-    let place = head.iter().position(|name| *name == column)?;
-    let is_it = |cells: &[&str]| cells.get(place).and_then(|cell| cell.parse::<u32>().ok()) == Some(number);
+    let index = head.iter().position(|name| *name == column)?;
+    let is_it = |cells: &[&str]| cells.get(index).and_then(|cell| cell.parse::<u32>().ok()) == Some(number);
     rows.find(|(_, cells)| is_it(cells)).map(|(line, _)| line)
 }
 
-fn line_of_venue(file: &Path, number: u16) -> Option<usize> {
+/// Returns the line of a key in the last section for which the function is true.
+fn line_in_sections(file: &Path, name: &str, key: &str, is_it: impl Fn(&mut Section<'_>) -> bool) -> Option<usize> {
     let mut line = None;
-    // Keys that are not asked for count as mistakes, and only the line is wanted here.
+    // Keys that are not read count as mistakes, and only the line is wanted here.
     let _ = tickpath_settings::read(file, |top| {
-        top.sections("venue", |venue| {
-            if venue.number("number", 0..=u16::MAX) == Some(number) {
-                line = Some(venue.line("number"));
-            }
-        });
-    });
-    line
-}
-
-fn line_of_session(file: &Path, session: u16) -> Option<usize> {
-    let mut line = None;
-    let _ = tickpath_settings::read(file, |top| {
-        top.sections("user", |user| {
-            let sessions = user.numbers("sessions", 0..=u16::MAX).unwrap_or_default();
-            if sessions.contains(&session) {
-                line = Some(user.line("sessions"));
+        top.sections(name, |section| {
+            if is_it(section) {
+                line = Some(section.line(key));
             }
         });
     });

@@ -9,8 +9,7 @@
 use std::sync::mpsc::Receiver;
 
 use serde_json::{Map, Value, json};
-use tickpath_clock::rfc3339;
-use tickpath_clock::utc_ns;
+use tickpath_clock::{rfc3339, utc_ns};
 use tickpath_oms_runtime::Notice;
 use tickpath_oms_runtime::meter::NOTICES;
 use tickpath_oms_text::order_id;
@@ -32,7 +31,6 @@ pub struct LogWriter {
     pub write: fn(&str),
 }
 
-/// Contents of a line.
 struct LogLine {
     level: &'static str,
     name: String,
@@ -42,8 +40,9 @@ struct LogLine {
 
 impl LogWriter {
     /// Writes a line for an event of the program itself.
-    pub fn write_event(&self, name: &str, fields: &[(&'static str, Value)], said: &str) {
-        self.put(&LogLine { level: "info", name: name.to_owned(), fields: fields.to_vec(), message: said.to_owned() });
+    pub fn write_event(&self, name: &str, fields: &[(&'static str, Value)], message: &str) {
+        let (name, fields, message) = (name.to_owned(), fields.to_vec(), message.to_owned());
+        self.put(&LogLine { level: "info", name, fields, message });
     }
 
     /// Writes a line for each event until the last sender is gone.
@@ -69,13 +68,9 @@ impl LogWriter {
 
     fn write_suppressed(&self, more: u64) {
         if more > 0 {
-            let said = format!("and {more} more events in that second");
-            self.put(&LogLine {
-                level: "warning",
-                name: "flood".to_owned(),
-                fields: vec![("events", json!(more))],
-                message: said,
-            });
+            let (name, fields) = ("flood".to_owned(), vec![("events", json!(more))]);
+            let message = format!("and {more} more events in that second");
+            self.put(&LogLine { level: "warning", name, fields, message });
         }
     }
 
@@ -83,13 +78,13 @@ impl LogWriter {
         (self.write)(&self.line(&rfc3339(utc_ns()), event));
     }
 
-    fn line(&self, at: &str, event: &LogLine) -> String {
-        let LogLine { level, name, fields, message: said } = event;
-        let head = [("ts", at), ("level", level), ("oms", &self.oms), ("event", name)];
+    fn line(&self, time: &str, event: &LogLine) -> String {
+        let LogLine { level, name, fields, message } = event;
+        let head = [("ts", time), ("level", level), ("oms", &self.oms), ("event", name)];
         let head = head.into_iter().map(|(key, value)| (key, json!(value)));
-        let mut all = head.chain(fields.iter().cloned()).chain([("msg", json!(said))]);
+        let mut all = head.chain(fields.iter().cloned()).chain([("msg", json!(message))]);
         match self.form {
-            LogForm::Text => format!("{at} oms {}: {said}", self.oms),
+            LogForm::Text => format!("{time} oms {}: {message}", self.oms),
             LogForm::Logfmt => {
                 all.map(|(key, value)| format!("{key}={}", logfmt(&value))).collect::<Vec<_>>().join(" ")
             }
@@ -114,30 +109,32 @@ fn logfmt(value: &Value) -> String {
     }
 }
 
+/// Returns the fields of a line, each with its name.
+macro_rules! fields {
+    ($($name:ident: $value:expr),+) => {
+        vec![$((stringify!($name), json!($value))),+]
+    };
+}
+
 impl LogLine {
     fn of(event: &ServerEvent) -> Self {
         let (level, name, fields) = match event {
-            ServerEvent::Listening(place) => ("info", "listening", vec![("place", json!(place))]),
+            ServerEvent::Listening(place) => ("info", "listening", fields!(place: place)),
             ServerEvent::LoggedIn { user, session, from } => {
-                let fields = vec![("user", json!(user)), ("session", json!(session)), ("from", json!(from))];
-                ("info", "logged_in", fields)
+                ("info", "logged_in", fields!(user: user, session: session, from: from))
             }
-            ServerEvent::Refused { from, why } => {
-                ("warning", "refused", vec![("from", json!(from)), ("why", json!(why))])
-            }
+            ServerEvent::Refused { from, why } => ("warning", "refused", fields!(from: from, why: why)),
             ServerEvent::Disconnected { user, session, why } => {
-                ("info", "gone", vec![("user", json!(user)), ("session", json!(session)), ("why", json!(why))])
+                ("info", "gone", fields!(user: user, session: session, why: why))
             }
-            ServerEvent::UsersNotReloaded(why) => ("error", "users", vec![("why", json!(why))]),
-            ServerEvent::NotReloaded(why) => ("error", "not_reloaded", vec![("why", json!(why))]),
-            ServerEvent::Reloaded { changes, applied: taken, needs_restart: at_start } => {
-                let level = if at_start.is_empty() { "info" } else { "warning" };
-                let fields =
-                    vec![("changes", json!(changes)), ("taken", json!(taken)), ("needs_restart", json!(at_start))];
-                (level, "defined", fields)
+            ServerEvent::UsersNotReloaded(why) => ("error", "users", fields!(why: why)),
+            ServerEvent::NotReloaded(why) => ("error", "not_reloaded", fields!(why: why)),
+            ServerEvent::Reloaded { changes, applied, needs_restart } => {
+                let level = if needs_restart.is_empty() { "info" } else { "warning" };
+                (level, "defined", fields!(changes: changes, taken: applied, needs_restart: needs_restart))
             }
-            ServerEvent::Certificate(why) => ("error", "certificate", vec![("why", json!(why))]),
-            ServerEvent::Warning(why) => ("warning", "warning", vec![("why", json!(why))]),
+            ServerEvent::Certificate(why) => ("error", "certificate", fields!(why: why)),
+            ServerEvent::Warning(why) => ("warning", "warning", fields!(why: why)),
             ServerEvent::Notice(notice) => {
                 let (level, fields) = notice_fields(notice);
                 (level, NOTICES[notice.kind()], fields)
@@ -149,38 +146,28 @@ impl LogLine {
 
 fn notice_fields(notice: &Notice) -> (&'static str, Vec<(&'static str, Value)>) {
     match notice {
-        Notice::TailLost { sequence, bytes } => ("error", vec![("sequence", json!(sequence)), ("bytes", json!(bytes))]),
-        Notice::LaneLost { lane, why } => ("warning", vec![("lane", json!(lane.to_string())), ("why", json!(why))]),
-        Notice::LanesRemoved { lanes, first } => {
-            ("error", vec![("lanes", json!(lanes)), ("lane", json!(first.to_string()))])
-        }
-        Notice::Doubt { venue, unknown } => ("error", vec![("venue", json!(venue.0)), ("unknown", json!(unknown))]),
-        Notice::Missed { lane, messages } => {
-            ("error", vec![("lane", json!(lane.to_string())), ("messages", json!(messages))])
-        }
-        Notice::Quarantined { lane, why } => ("error", vec![("lane", json!(lane.to_string())), ("why", json!(why))]),
-        Notice::Returned { venue, requests } => {
-            ("warning", vec![("venue", json!(venue.0)), ("requests", json!(requests))])
-        }
-        Notice::VenueDown(venue) => ("warning", vec![("venue", json!(venue.0))]),
-        Notice::VenueUp(venue) => ("info", vec![("venue", json!(venue.0))]),
-        Notice::LineDown { line, why } => ("warning", vec![("line", json!(line.to_string())), ("why", json!(why))]),
-        Notice::LineUp(line) => ("info", vec![("line", json!(line.to_string()))]),
-        Notice::LineGivenUp { line, orders } => {
-            ("error", vec![("line", json!(line.to_string())), ("orders", json!(orders))])
-        }
-        Notice::DiskFailed(why) => ("error", vec![("why", json!(why))]),
-        Notice::VenueSilent { venue, order } => {
-            ("error", vec![("venue", json!(venue.0)), ("order", json!(order_id(*order)))])
-        }
+        Notice::TailLost { sequence, bytes } => ("error", fields!(sequence: sequence, bytes: bytes)),
+        Notice::LaneLost { lane, why } => ("warning", fields!(lane: lane.to_string(), why: why)),
+        Notice::LanesRemoved { lanes, first } => ("error", fields!(lanes: lanes, lane: first.to_string())),
+        Notice::Doubt { venue, unknown } => ("error", fields!(venue: venue.0, unknown: unknown)),
+        Notice::Missed { lane, messages } => ("error", fields!(lane: lane.to_string(), messages: messages)),
+        Notice::Quarantined { lane, why } => ("error", fields!(lane: lane.to_string(), why: why)),
+        Notice::Returned { venue, requests } => ("warning", fields!(venue: venue.0, requests: requests)),
+        Notice::VenueDown(venue) => ("warning", fields!(venue: venue.0)),
+        Notice::VenueUp(venue) => ("info", fields!(venue: venue.0)),
+        Notice::LineDown { line, why } => ("warning", fields!(line: line.to_string(), why: why)),
+        Notice::LineUp(line) => ("info", fields!(line: line.to_string())),
+        Notice::LineGivenUp { line, orders } => ("error", fields!(line: line.to_string(), orders: orders)),
+        Notice::DiskFailed(why) => ("error", fields!(why: why)),
+        Notice::VenueSilent { venue, order } => ("error", fields!(venue: venue.0, order: order_id(*order))),
         Notice::RefusedOpen { venue, order, reason } => {
-            ("error", vec![("venue", json!(venue.0)), ("order", json!(order_id(*order))), ("reason", json!(reason))])
+            ("error", fields!(venue: venue.0, order: order_id(*order), reason: reason))
         }
-        Notice::UnknownOrders { venue } => ("error", vec![("venue", json!(venue.0))]),
-        Notice::DayEnded { day, is_late } => ("info", vec![("day", json!(day)), ("is_late", json!(is_late))]),
-        Notice::DayNotEnded { day, why } => ("error", vec![("day", json!(day)), ("why", json!(why))]),
+        Notice::UnknownOrders { venue } => ("error", fields!(venue: venue.0)),
+        Notice::DayEnded { day, is_late } => ("info", fields!(day: day, is_late: is_late)),
+        Notice::DayNotEnded { day, why } => ("error", fields!(day: day, why: why)),
         Notice::NotArchived(why) | Notice::SnapshotFailed(why) | Notice::HistoryLost(why) => {
-            ("warning", vec![("why", json!(why))])
+            ("warning", fields!(why: why))
         }
     }
 }
@@ -202,14 +189,14 @@ mod tests {
         let why = "a \"word\"\nand = a line".to_owned();
         let [text, logfmt, json] =
             lines(&ServerEvent::Disconnected { user: "anna".to_owned(), session: 3, why: why.clone() });
-        assert!(text.starts_with("2026-01-02T03:04:05Z oms desk: anna is gone from session 3: "), "{text}");
+        assert!(text.starts_with("2026-01-02T03:04:05Z oms desk: anna has left session 3: "), "{text}");
         assert!(
             logfmt.contains(r#"event=gone user=anna session=3 why="a \"word\"\nand = a line" msg="anna is"#),
             "{logfmt}"
         );
         assert_eq!((logfmt.lines().count(), json.lines().count()), (1, 1));
-        let told: Value = serde_json::from_str(&json).expect("it is JSON");
-        assert_eq!((&told["event"], &told["session"], &told["why"]), (&json!("gone"), &json!(3), &json!(why)));
+        let parsed: Value = serde_json::from_str(&json).expect("it is JSON");
+        assert_eq!((&parsed["event"], &parsed["session"], &parsed["why"]), (&json!("gone"), &json!(3), &json!(why)));
         let [_, logfmt, json] = lines(&ServerEvent::Notice(Notice::VenueDown(VenueId(7))));
         assert!(logfmt.contains("level=warning oms=desk event=venue_down venue=7 msg="), "{logfmt}");
         assert!(json.contains(r#""event":"venue_down""#), "{json}");

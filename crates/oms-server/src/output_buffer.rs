@@ -16,34 +16,28 @@ const REFILL_BELOW: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct OutputBuffer {
     bytes: Vec<u8>,
-    /// Bytes that the socket has taken.
     sent: usize,
 }
 
 impl OutputBuffer {
-    /// Appends a report.
     #[inline]
     pub fn write_report(&mut self, report: &SessionReport<'_>) {
         self.write_frame(report.kind, report.number, report.stamp, report.message);
     }
 
-    /// Appends the frame of a message.
     #[inline]
     pub fn write_frame(&mut self, kind: u8, sequence: u64, stamp: u64, message: &[u8]) {
         write_frame(&mut self.bytes, kind, sequence, stamp, message);
     }
 
-    /// Appends the frame of a message with a text.
     pub fn write_frame_with_text(&mut self, kind: u8, sequence: u64, stamp: u64, message: &[u8], text: &[u8]) {
         write_frame_with_text(&mut self.bytes, kind, sequence, stamp, message, text);
     }
 
-    /// Appends complete frames.
     pub fn write_frames(&mut self, frames: &[u8]) {
         self.bytes.extend_from_slice(frames);
     }
 
-    /// Returns the number of bytes that the socket has not taken yet.
     #[inline]
     pub fn pending_bytes(&self) -> usize {
         self.bytes.len() - self.sent
@@ -55,7 +49,6 @@ impl OutputBuffer {
         self.pending_bytes() > MAX_PENDING_BYTES
     }
 
-    /// Returns whether there is room for more from the history.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.pending_bytes() < REFILL_BELOW

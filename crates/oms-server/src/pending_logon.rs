@@ -5,17 +5,19 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use mio::Token;
+use rustls::ServerConnection;
 use tickpath_oms_protocol::scram::ServerLogon;
-use tickpath_oms_protocol::{FrameBuffer, Logon, LogonRejectReason};
+use tickpath_oms_protocol::tls::TlsStream;
+use tickpath_oms_protocol::{FrameBuffer, Logon, LogonRejectReason, OrderEntryStream};
 
-use crate::origin::PeerOrigin;
 use crate::settings::Users;
-use crate::stream::ClientStream;
+use crate::stream::{ClientStream, PeerOrigin};
 
 /// Slots of the logon back-off table. Two logons that share one wait for each other; its secret seed hides which do.
 const BACKOFF_SLOTS: usize = 1 << 12;
+/// First byte of a TLS handshake.
+pub(crate) const TLS_HANDSHAKE: u8 = 22;
 
-/// An unauthenticated connection.
 pub(crate) struct PendingLogon {
     pub token: Token,
     pub stream: ClientStream,
@@ -26,7 +28,6 @@ pub(crate) struct PendingLogon {
     pub stage: LogonStage,
 }
 
-/// Progress of a logon.
 pub(crate) enum LogonStage {
     /// Must begin with TLS.
     Hello,
@@ -39,13 +40,22 @@ pub(crate) enum LogonStage {
     Refusing(u64, LogonRejectReason, String),
 }
 
-/// A logon with its challenge sent.
 pub(crate) struct ChallengedLogon {
     pub server: ServerLogon,
     pub logon: Logon,
-    /// Users as they were when the challenge was made: the proof is verified against a record of these, and admits the
-    /// user only if that record is still current.
+    /// Users when the challenge was made: one of these records verifies the proof, if it is still current.
     pub users: Arc<Users>,
+}
+
+impl PendingLogon {
+    /// Returns the connection with TLS over its TCP stream.
+    pub fn with_tls(self, tls: ServerConnection) -> Self {
+        let stream = match self.stream.0 {
+            OrderEntryStream::Tcp(tcp) => OrderEntryStream::Tls(Box::new(TlsStream::new(tcp, tls))),
+            other => other,
+        };
+        Self { stream: ClientStream(stream), stage: LogonStage::Logon, ..self }
+    }
 }
 
 /// Returns the connection to evict for a new one: from the busiest origin, the oldest that has sent no valid logon,
@@ -53,9 +63,9 @@ pub(crate) struct ChallengedLogon {
 pub(crate) fn eviction_victim(pending: &VecDeque<PendingLogon>) -> Option<usize> {
     let mut counts = BTreeMap::new();
     pending.iter().for_each(|peer| *counts.entry(peer.origin).or_insert(0) += 1);
-    let most = counts.values().copied().max()?;
+    let max = counts.values().copied().max()?;
     // Age decides between equally busy origins, and no address.
-    let busiest = || pending.iter().enumerate().filter(|(_, peer)| counts.get(&peer.origin) == Some(&most));
+    let busiest = || pending.iter().enumerate().filter(|(_, peer)| counts.get(&peer.origin) == Some(&max));
     let has_challenge = |peer: &PendingLogon| matches!(peer.stage, LogonStage::Proof(..) | LogonStage::Delayed(..));
     let silent = busiest().find(|(_, peer)| !has_challenge(peer));
     silent.or_else(|| busiest().next()).map(|(index, _)| index)
@@ -65,7 +75,6 @@ pub(crate) fn eviction_victim(pending: &VecDeque<PendingLogon>) -> Option<usize>
 /// bring it. Users who do not exist have the same wait, and no other logon waits for it.
 pub(crate) struct LogonBackoff {
     seed: RandomState,
-    /// End of each slot's wait, in ticks.
     until: Vec<u64>,
 }
 
@@ -74,7 +83,6 @@ impl LogonBackoff {
         Self { seed: RandomState::new(), until: vec![0; BACKOFF_SLOTS] }
     }
 
-    /// Returns whether a proof for a user may be verified now.
     pub fn may_verify(&self, origin: PeerOrigin, user: &str, now: u64) -> bool {
         now >= self.until[self.slot(origin, user)]
     }

@@ -10,22 +10,18 @@ use super::connection::{ClientConnection, ReportSource};
 use super::denials::DenialBudget;
 use super::session_numbers::SessionNumbers;
 
-/// Max live frames of the history read per turn.
 const MAX_LIVE_FRAMES: usize = 256;
-/// Kind code of a denial among the reports.
 const DENIED: u8 = tickpath_market::Kind::OrderDenied.code();
 
 /// The history of reports, and the position of the live reports in it.
 pub(super) struct ReportFeed {
-    /// Id of the journal that the reports belong to.
-    journal: u64,
+    pub journal: u64,
     history: HistoryIndex,
     live: Reader,
     /// Day of the history that `live` reads.
     day: u64,
     /// The day has ended, and the rest of its reports is being read.
     day_ended: bool,
-    /// Number of each session's next live report.
     next: SessionNumbers,
 }
 
@@ -36,12 +32,6 @@ impl ReportFeed {
         Ok(Self { journal, history, live, day, day_ended: false, next: SessionNumbers(next) })
     }
 
-    /// Returns the id of the journal that the reports belong to.
-    pub fn journal(&self) -> u64 {
-        self.journal
-    }
-
-    /// Returns the number of a session's next live report.
     pub fn next(&self, session: u16) -> u64 {
         self.next.next(session)
     }
@@ -76,7 +66,7 @@ impl ReportFeed {
                 denials.count(report.session);
             }
             if let Some((slot, connection)) = clients.of_session(report.session) {
-                connection.charge_mass_cancel(&report);
+                connection.limit.charge_mass_cancel(&report);
                 ready.mark(slot);
                 forward(history, *day, &report, connection);
             }
@@ -84,17 +74,15 @@ impl ReportFeed {
         Ok(MAX_LIVE_FRAMES)
     }
 
-    /// Reads the reports to a session from this number on.
     pub fn read(&self, session: u16, from: u64) -> Result<SessionReader, LogOpenError> {
         self.history.read(session, from)
     }
 
-    /// Returns the source of a session's reports from this number on.
     pub fn source(&self, session: u16, from: u64) -> ReportSource {
-        match from == self.next(session) {
-            true => ReportSource::Live,
-            false => ReportSource::History(self.read(session, from).ok().map(Box::new)),
+        if from == self.next(session) {
+            return ReportSource::Live;
         }
+        ReportSource::History(self.read(session, from).ok().map(Box::new))
     }
 
     /// Returns the first report for a client: the one it asks for, if the checksum of the report before it matches.
@@ -104,8 +92,7 @@ impl ReportFeed {
         if asked == FROM_NOW {
             return next;
         }
-        // A client that knows no report begins with the current day; one that knows a report resumes behind that, in
-        // archived days too.
+        // A client without a report begins with the current day; any other resumes behind its last one.
         if logon.journal != self.journal {
             return first;
         }
@@ -126,15 +113,15 @@ impl ReportFeed {
 /// Sends a live report of this day to a client that is caught up, or has the client catch up from the history.
 #[inline]
 fn forward(history: &HistoryIndex, day: u64, report: &SessionReport<'_>, connection: &mut ClientConnection) {
-    if !matches!(connection.source, ReportSource::Live) || report.number < connection.next_report {
+    if !matches!(connection.reports.source, ReportSource::Live) || report.number < connection.reports.next {
         return;
     }
-    if report.number > connection.next_report || connection.output.is_lagging() {
+    if report.number > connection.reports.next || connection.output.is_lagging() {
         // The position is taken now: when the client catches up, the day may be another one.
-        let reading = history.read_in(day, report.session, connection.next_report);
+        let reading = history.read_in(day, report.session, connection.reports.next);
         // The rest of an ended day is in no log that could be opened: it is buffered for the client.
-        if !matches!(reading, Ok(None)) || report.number > connection.next_report {
-            connection.source = ReportSource::History(reading.ok().flatten().map(Box::new));
+        if !matches!(reading, Ok(None)) || report.number > connection.reports.next {
+            connection.reports.source = ReportSource::History(reading.ok().flatten().map(Box::new));
             return;
         }
     }

@@ -9,18 +9,16 @@ pub(super) struct SessionNumbers(pub Vec<u64>);
 /// Numbers of the sessions' requests, and the journal's progress with them.
 #[derive(Debug)]
 pub(super) struct RequestNumbers {
-    next: SessionNumbers,
+    pub numbers: SessionNumbers,
     journaled: JournalProgress,
 }
 
 impl SessionNumbers {
-    /// Returns a session's next number.
     #[inline]
     pub fn next(&self, session: u16) -> u64 {
         self.0.get(usize::from(session)).copied().unwrap_or(0)
     }
 
-    /// Returns a session's next number, to be changed.
     #[inline]
     pub fn next_mut(&mut self, session: u16) -> &mut u64 {
         let index = usize::from(session);
@@ -32,29 +30,16 @@ impl SessionNumbers {
 }
 
 impl RequestNumbers {
-    /// Returns the numbers at a start.
     pub fn new(opening: FrontEndState) -> Self {
-        Self { next: SessionNumbers(opening.next_request), journaled: opening.journaled }
-    }
-
-    /// Returns the number of a session's next request.
-    pub fn next(&self, session: u16) -> u64 {
-        self.next.next(session)
-    }
-
-    /// Returns the number of a session's next request, to be changed.
-    #[inline]
-    pub fn next_mut(&mut self, session: u16) -> &mut u64 {
-        self.next.next_mut(session)
+        Self { numbers: SessionNumbers(opening.next_request), journaled: opening.journaled }
     }
 
     /// Returns the number of a session's first request that is not in the journal yet.
     pub fn first_unjournaled(&self, session: u16) -> u64 {
-        self.journaled.first_unjournaled(session, self.next(session))
+        self.journaled.first_unjournaled(session, self.numbers.next(session))
     }
 
-    /// Returns whether all requests of a session are in the journal.
     pub fn are_journaled(&self, session: u16) -> bool {
-        self.first_unjournaled(session) >= self.next(session)
+        self.first_unjournaled(session) >= self.numbers.next(session)
     }
 }

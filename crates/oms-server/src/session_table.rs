@@ -13,7 +13,6 @@ pub(super) struct SessionTable {
     configs: BTreeMap<u16, SessionConfig>,
     /// Token buckets of sessions without a client, so that a reconnect does not refill them.
     buckets: BTreeMap<u16, TokenBucket>,
-    /// Client number that each session's last logon named.
     last_clients: BTreeMap<u16, u32>,
     /// Deadline after the start: absent sessions that cancel on disconnect have their orders canceled then.
     absent_deadline: Option<u64>,
@@ -29,12 +28,10 @@ impl SessionTable {
         }
     }
 
-    /// Returns whether the OMS has this session.
     pub fn contains(&self, session: u16) -> bool {
         self.configs.contains_key(&session)
     }
 
-    /// Returns a session's level of durability.
     pub fn level(&self, session: u16) -> AckLevel {
         self.configs.get(&session).map_or(AckLevel::Os, |config| config.level)
     }
@@ -58,7 +55,6 @@ impl SessionTable {
         self.buckets.remove(&session).unwrap_or_else(|| self.full_bucket(session, clock, now))
     }
 
-    /// Keeps the token bucket of a client that is gone for the session's next client.
     pub fn keep_bucket(&mut self, session: u16, bucket: TokenBucket) {
         self.buckets.insert(session, bucket);
     }
@@ -85,7 +81,6 @@ impl SessionTable {
         logon.features & Logon::RECONNECT != 0 && last.is_some_and(|&last| last != logon.client)
     }
 
-    /// Notes the client number that a session's logon names.
     pub fn note_client(&mut self, session: u16, client: u32) {
         self.last_clients.insert(session, client);
     }
@@ -95,7 +90,6 @@ impl SessionTable {
         self.absent_deadline.take_if(|deadline| now >= *deadline).is_some()
     }
 
-    /// Returns the sessions whose orders are canceled on disconnect.
     pub fn canceling(&self) -> impl Iterator<Item = u16> {
         self.configs.values().filter(|config| config.cancel_on_disconnect).map(|config| config.session)
     }

@@ -26,7 +26,6 @@ pub(crate) struct Shortage {
 }
 
 impl Shortage {
-    /// Returns whether the acceptor may try now.
     pub fn may_accept(&self, now: u64) -> bool {
         now >= self.until
     }
@@ -50,13 +49,12 @@ pub(crate) fn open_files_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Checks whether one more connection leaves the spare descriptors alone. The kernel gives the lowest free descriptor,
-/// so a duplicate of `listener` shows how many are left.
+/// Checks that spare descriptors are left, by the number of a duplicate: the kernel gives the lowest free one.
 pub(crate) fn check_descriptor(listener: &impl AsFd) -> io::Result<()> {
     let lowest = fcntl_dupfd_cloexec(listener, 0)?;
-    let taken = u64::from(lowest.as_raw_fd().unsigned_abs());
+    let used = u64::from(lowest.as_raw_fd().unsigned_abs());
     match open_files_limit() {
-        Some(limit) if limit.saturating_sub(SPARE) <= taken => Err(Errno::MFILE.into()),
+        Some(limit) if limit.saturating_sub(SPARE) <= used => Err(Errno::MFILE.into()),
         _ => Ok(()),
     }
 }

@@ -11,16 +11,13 @@ use super::stream::ClientStream;
 
 /// Turns between two polls of the sockets while lanes exist: a poll takes longer than all else of an idle turn.
 const SOCKET_POLL_TURNS: u32 = 16;
-/// Max events per poll.
 const MAX_EVENTS: usize = 1024;
-/// Poll token of the gateway's waker.
 pub(super) const WAKER_TOKEN: Token = Token(usize::MAX);
 
 /// Poll of the clients' sockets, each registered under its connection's slot.
 pub(super) struct SocketPoll {
     poll: Poll,
     events: Events,
-    /// Turns so far, wrapping.
     turns: u32,
 }
 
@@ -29,19 +26,16 @@ impl SocketPoll {
         Self { poll, events: Events::with_capacity(MAX_EVENTS), turns: 0 }
     }
 
-    /// Registers the socket of the connection in a slot.
     pub fn register(&self, stream: &mut ClientStream, slot: usize) -> io::Result<()> {
         self.poll.registry().register(stream.source(), Token(slot), Interest::READABLE | Interest::WRITABLE)
     }
 
-    /// Removes a socket from the poll.
     pub fn deregister(&self, stream: &mut ClientStream) {
         // The socket is closed next, which removes it in any case.
         let _: io::Result<()> = self.poll.registry().deregister(stream.source());
     }
 
-    /// Polls the sockets in a turn: in every turn without lanes or with new logons, else in one of
-    /// [`SOCKET_POLL_TURNS`]. Returns the number of events.
+    /// Polls the sockets, with lanes only once in [`SOCKET_POLL_TURNS`] or for logons. Returns the number of events.
     pub fn poll_in_turn(&mut self, has_logons: bool, clients: &mut ClientTable, ready: &mut ReadyList) -> usize {
         self.turns = self.turns.wrapping_add(1);
         let is_due = !clients.has_lanes() || has_logons || self.turns.is_multiple_of(SOCKET_POLL_TURNS);
@@ -57,7 +51,7 @@ impl SocketPoll {
         for event in self.events.iter().filter(|event| event.token() != WAKER_TOKEN) {
             let Token(slot) = event.token();
             if let Some(connection) = clients.get_mut(slot) {
-                connection.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+                connection.input.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
                 connection.stream.lanes().into_iter().for_each(LaneStream::mark_socket_readable);
                 ready.mark(slot);
                 events += 1;

@@ -1,7 +1,8 @@
-//! The socket of a client: its peer, its registration with a poll, and the switch to lanes.
+//! The socket of a client: its peer and origin, its registration with a poll, and the switch to lanes.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -12,33 +13,54 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use tickpath_log::{LanePair, LaneStream};
 use tickpath_oms_protocol::OrderEntryStream;
 
-use crate::origin::PeerOrigin;
-
-/// A non-blocking socket.
 #[derive(Debug)]
 pub(crate) struct ClientStream(pub OrderEntryStream<TcpStream, UnixStream, LaneStream<UnixStream>>);
 
+/// Origin of a peer, as far as the peer cannot forge it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum PeerOrigin {
+    User(u32),
+    /// Host; for IPv6 its network of 64 bits, because a host has as many addresses there as it likes.
+    Host(IpAddr),
+    Unknown,
+}
+
+impl PeerOrigin {
+    /// Returns the origin of an address. A user of this host has all of 127.0.0.0/8, so all loopback is one origin.
+    pub fn host(address: IpAddr) -> Self {
+        Self::Host(match address.to_canonical() {
+            address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+            address => address,
+        })
+    }
+}
+
 impl ClientStream {
-    /// Returns the peer's address as text.
-    pub fn peer(&self) -> String {
+    /// Returns the TCP socket, if the connection has one.
+    fn tcp(&self) -> Option<&TcpStream> {
         match &self.0 {
-            OrderEntryStream::Tcp(stream) => peer_address(stream),
-            OrderEntryStream::Unix(_) => "the Unix socket".to_owned(),
-            OrderEntryStream::Lanes(_) => "the Unix socket, by lanes".to_owned(),
-            OrderEntryStream::Tls(tls) => peer_address(tls.socket()),
+            OrderEntryStream::Tcp(stream) => Some(stream),
+            OrderEntryStream::Tls(tls) => Some(tls.socket()),
+            OrderEntryStream::Unix(_) | OrderEntryStream::Lanes(_) => None,
+        }
+    }
+
+    pub fn peer(&self) -> String {
+        match (self.tcp(), &self.0) {
+            (Some(tcp), _) => tcp.peer_addr().map_or_else(|_| "tcp".to_owned(), |peer| peer.to_string()),
+            (None, OrderEntryStream::Lanes(_)) => "the Unix socket, by lanes".to_owned(),
+            (None, _) => "the Unix socket".to_owned(),
         }
     }
 
     /// Returns the peer's origin, as far as the client cannot choose it.
     pub fn origin(&self) -> PeerOrigin {
-        match &self.0 {
-            OrderEntryStream::Tcp(stream) => tcp_origin(stream),
-            OrderEntryStream::Unix(stream) => {
-                socket_peercred(stream).map_or(PeerOrigin::Unknown, |peer| PeerOrigin::User(peer.uid.as_raw()))
-            }
-            OrderEntryStream::Tls(tls) => tcp_origin(tls.socket()),
-            OrderEntryStream::Lanes(_) => PeerOrigin::Unknown,
+        if let OrderEntryStream::Unix(stream) = &self.0 {
+            return socket_peercred(stream).map_or(PeerOrigin::Unknown, |peer| PeerOrigin::User(peer.uid.as_raw()));
         }
+        let address = self.tcp().and_then(|tcp| tcp.peer_addr().ok());
+        address.map_or(PeerOrigin::Unknown, |peer| PeerOrigin::host(peer.ip()))
     }
 
     /// Returns the socket, for its registration with a poll.
@@ -69,11 +91,7 @@ impl ClientStream {
 
     /// Returns whether the client's clock is this host's.
     pub fn is_of_this_host(&self) -> bool {
-        match &self.0 {
-            OrderEntryStream::Tcp(stream) => is_loopback(stream),
-            OrderEntryStream::Unix(_) | OrderEntryStream::Lanes(_) => true,
-            OrderEntryStream::Tls(tls) => is_loopback(tls.socket()),
-        }
+        self.tcp().is_none_or(|tcp| tcp.peer_addr().is_ok_and(|peer| peer.ip().is_loopback()))
     }
 }
 
@@ -91,16 +109,4 @@ impl DerefMut for ClientStream {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
-}
-
-fn peer_address(stream: &TcpStream) -> String {
-    stream.peer_addr().map_or_else(|_| "tcp".to_owned(), |peer| peer.to_string())
-}
-
-fn tcp_origin(stream: &TcpStream) -> PeerOrigin {
-    stream.peer_addr().map_or(PeerOrigin::Unknown, |peer| PeerOrigin::host(peer.ip()))
-}
-
-fn is_loopback(stream: &TcpStream) -> bool {
-    stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
 }

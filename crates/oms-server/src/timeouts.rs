@@ -1,4 +1,4 @@
-//! Heartbeats and timeouts: each connection is checked when something of it may be due.
+//! Heartbeats, timeouts and the budget of denied requests: each connection is checked when something of it may be due.
 
 use tickpath_clock::Clock;
 use tickpath_oms_protocol::FrameKind;
@@ -6,7 +6,7 @@ use tickpath_oms_runtime::front_end::InputSink;
 use tickpath_oms_runtime::layout::InputEvent;
 use tickpath_oms_runtime::{LaneKind, OmsError};
 
-use super::connection::{DisconnectReason, OutstandingControl};
+use super::connection::{DisconnectReason, Liveness, OutstandingControl, RIGHTS_CHANGED};
 use super::gateway::Gateway;
 
 impl<C: Clock> Gateway<C> {
@@ -24,25 +24,24 @@ impl<C: Clock> Gateway<C> {
             if connection.serial != serial {
                 continue;
             }
-            let timeout = connection.timeout;
-            let is_asked = matches!(connection.outstanding, OutstandingControl::Sent);
-            if now.saturating_sub(connection.last_received) > timeout && !is_asked {
-                let ms = self.clock.ns_between(0, timeout) / 1_000_000;
-                self.disconnect(slot, DisconnectReason::ByServer(format!("no word for {ms} ms")), sink)?;
+            let is_outstanding = matches!(connection.control.outstanding, OutstandingControl::Sent);
+            if connection.liveness.is_silent(now) && !is_outstanding {
+                let ms = self.clock.ns_between(0, connection.liveness.timeout) / 1_000_000;
+                self.disconnect(slot, DisconnectReason::ByServer(format!("no message for {ms} ms")), sink)?;
                 continue;
             }
-            if now.saturating_sub(connection.last_sent) > timeout / 2 && !connection.output.is_lagging() {
+            if connection.liveness.is_heartbeat_due(now) && !connection.output.is_lagging() {
                 let expected = self.requests.first_unjournaled(connection.session) + connection.refused;
                 connection.send_message(FrameKind::Heartbeat, expected, now, &[], &[]);
                 self.ready.mark(slot);
             }
-            let due = (connection.last_received + timeout).min(connection.last_sent + timeout / 2);
+            let Liveness { last_received, last_sent, timeout } = connection.liveness;
+            let due = (last_received + timeout).min(last_sent + timeout / 2);
             self.checks.add_after_round(due, slot, connection);
         }
         Ok(())
     }
 
-    /// Ends the connections of users that have changed.
     fn disconnect_changed_users(&mut self, sink: &mut impl InputSink) -> Result<(), OmsError> {
         let Some(users) = self.admissions.changed_users() else { return Ok(()) };
         let changed = self.clients.slots_where(|connection| {
@@ -50,8 +49,7 @@ impl<C: Clock> Gateway<C> {
             users.find(&user.name) != Some(user)
         });
         for slot in changed {
-            let why = "the user's rights have changed; log in again".to_owned();
-            self.disconnect(slot, DisconnectReason::ByServer(why), sink)?;
+            self.disconnect(slot, DisconnectReason::ByServer(RIGHTS_CHANGED.to_owned()), sink)?;
         }
         Ok(())
     }
@@ -63,6 +61,24 @@ impl<C: Clock> Gateway<C> {
         }
         for session in self.sessions.canceling().filter(|&session| !self.clients.has_session(session)) {
             sink(LaneKind::Requests(session), now, InputEvent::Login(false))?;
+        }
+        Ok(())
+    }
+
+    /// Disconnects sessions over their budget of denied requests, and restores the rate of those that a new day frees.
+    pub(super) fn enforce_budgets(&mut self, sink: &mut impl InputSink) -> Result<(), OmsError> {
+        let now = self.clock.ticks();
+        for session in std::mem::take(&mut self.denials.exhausted) {
+            if let Some(slot) = self.clients.slot_of(session) {
+                self.disconnect(slot, DisconnectReason::ByServer(self.denials.sentence(session)), sink)?;
+            }
+            self.sessions.throttle(session, &self.clock, now);
+        }
+        for session in std::mem::take(&mut self.denials.restored) {
+            let bucket = self.sessions.restore_bucket(session, &self.clock, now);
+            if let Some((_, connection)) = self.clients.of_session(session) {
+                connection.limit.bucket = bucket;
+            }
         }
         Ok(())
     }

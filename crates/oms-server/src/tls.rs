@@ -6,18 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use mio::net::TcpStream;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::NoServerSessionStorage;
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::version::TLS13;
 use rustls::{CertificateError, Error, RootCertStore, ServerConnection};
-use tickpath_clock::utc_ns;
-use tickpath_oms_protocol::tls::TlsStream;
+use tickpath_clock::{rfc3339, utc_ns};
+use tickpath_oms_protocol::tls::server_config;
 use zeroize::Zeroizing;
 
 use super::file::file_stamp;
@@ -31,7 +27,6 @@ pub struct ServerTlsFiles {
     pub key: PathBuf,
 }
 
-/// The certificate as its files have it, also after they change.
 pub(crate) struct ServerCertificate {
     files: ServerTlsFiles,
     config: Arc<rustls::ServerConfig>,
@@ -49,21 +44,16 @@ type TlsFileStamps = [Option<(SystemTime, u64)>; 2];
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file is missing, or may not be read.
-    #[error("{file}: {reason}; it must be a PEM file that the OMS may read")]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Error of the operating system.
-        reason: io::Error,
-    },
+    #[error("{0}: {1}; it must be a PEM file that the OMS may read")]
+    Unreadable(PathBuf, io::Error),
     /// There is no certificate in the file.
     #[error("{0}: there is no certificate in it; it must be a PEM file that begins with the server's")]
     NoCertificate(PathBuf),
     /// There is no key in the file.
     #[error("{0}: there is no private key in it; it must be a PEM file with one that has no password")]
     NoKey(PathBuf),
-    /// The key is not that of the certificate.
-    #[error("the key in {key} is not that of the certificate in {certificate}; name two that were made together")]
+    /// The key does not belong to the certificate.
+    #[error("the key in {key} does not belong to the certificate in {certificate}; name two that were made together")]
     Mismatch {
         /// The certificate's file.
         certificate: PathBuf,
@@ -72,7 +62,7 @@ pub enum TlsError {
     },
     /// The certificate has expired.
     #[error(
-        "{file}: the certificate has expired on {date}, {days} days ago; renew it: an OMS that runs takes the new one by \
+        "{file}: the certificate has expired on {date}, {days} days ago; renew it: a running OMS loads the new one by \
          itself"
     )]
     Expired {
@@ -92,13 +82,8 @@ pub enum TlsError {
     )]
     Authority(PathBuf),
     /// The certificate or its key cannot be used for another reason.
-    #[error("{file}: {reason}; have a certificate made anew, of version 3, with an RSA, ECDSA or Ed25519 key")]
-    Unusable {
-        /// The file.
-        file: PathBuf,
-        /// Reason.
-        reason: String,
-    },
+    #[error("{0}: {1}; have a new certificate made, of version 3, with an RSA, ECDSA or Ed25519 key")]
+    Unusable(PathBuf, String),
 }
 
 impl ServerTlsFiles {
@@ -113,32 +98,24 @@ impl ServerTlsFiles {
         let soon = Duration::from_nanos(utc_ns()) + EXPIRY_WARNING;
         match self.check_time(&chain, soon) {
             Err(TlsError::Expired { file, date, .. }) => Some(format!(
-                "{}: the certificate expires on {date}; renew it before: an OMS that runs takes the new one by itself",
+                "{}: the certificate expires on {date}; renew it before: a running OMS loads the new one by itself",
                 file.display()
             )),
             _ => None,
         }
     }
 
-    /// Builds the TLS configuration: version 1.3 only, no data before the handshake is done, no session resumption.
     pub(crate) fn read(&self) -> Result<Arc<rustls::ServerConfig>, TlsError> {
         let Self { certificate, key } = self;
         let chain = self.chain()?;
         let text = Zeroizing::new(bytes(key)?);
         let secret = PrivateKeyDer::from_pem_slice(&text).map_err(|_| TlsError::NoKey(key.clone()))?;
         self.check_time(&chain, Duration::from_nanos(utc_ns()))?;
-        let provider = Arc::new(ring::default_provider());
-        let certified = CertifiedKey::from_der(chain, secret, &provider).map_err(|e| match e {
+        let config = server_config(chain, secret).map_err(|e| match e {
             Error::InconsistentKeys(_) => TlsError::Mismatch { certificate: certificate.clone(), key: key.clone() },
             Error::InvalidCertificate(_) => unusable(certificate, &e),
             _ => unusable(key, &e),
         })?;
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13])
-            .expect("the provider has TLS 1.3");
-        let mut config = config.with_no_client_auth().with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
     }
 
@@ -149,22 +126,24 @@ impl ServerTlsFiles {
         chain.ok_or_else(|| TlsError::NoCertificate(self.certificate.clone()))
     }
 
-    /// Checks the certificate at this time since the Unix epoch, as a client would that trusts the last one of the
-    /// chain; all other doubts are left to the client.
+    /// Checks the certificate for a time since the Unix epoch; other doubts than its validity are left to the client.
     fn check_time(&self, chain: &[CertificateDer<'static>], now: Duration) -> Result<(), TlsError> {
         let file = &self.certificate;
         let mut roots = RootCertStore::empty();
         let last = chain.last().expect("a chain has one at least");
         roots.add(last.clone()).map_err(|e| unusable(file, &e))?;
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()));
-        let verifier =
-            verifier.build().map_err(|e| TlsError::Unusable { file: file.clone(), reason: e.to_string() })?;
+        let verifier = verifier.build().map_err(|e| TlsError::Unusable(file.clone(), e.to_string()))?;
         let now = UnixTime::since_unix_epoch(now);
         let name = ServerName::try_from("localhost").expect("a name");
         match verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], now) {
             Err(Error::InvalidCertificate(CertificateError::ExpiredContext { time, not_after })) => {
                 let days = time.as_secs().saturating_sub(not_after.as_secs()) / 86_400;
-                Err(TlsError::Expired { file: file.clone(), date: date(not_after.as_secs() / 86_400), days })
+                Err(TlsError::Expired {
+                    file: file.clone(),
+                    date: rfc3339(not_after.as_secs() * 1_000_000_000)[..10].to_owned(),
+                    days,
+                })
             }
             Err(Error::InvalidCertificate(CertificateError::NotValidYetContext { .. })) => {
                 Err(TlsError::NotYet(file.clone()))
@@ -186,9 +165,9 @@ impl ServerCertificate {
         Ok(Self { files: files.clone(), config: files.read()?, read, seen: read })
     }
 
-    /// Starts TLS on a connection with the current certificate.
-    pub fn secure(&self, tcp: TcpStream) -> Result<TlsStream<TcpStream>, Error> {
-        ServerConnection::new(self.config.clone()).map(|tls| TlsStream::new(tcp, tls))
+    /// Begins TLS for a connection, with the current certificate.
+    pub fn begin(&self) -> Result<ServerConnection, Error> {
+        ServerConnection::new(self.config.clone())
     }
 
     /// Reads changed files again, once they are as they were at the last check: two files are never written at once.
@@ -208,23 +187,9 @@ fn file_stamps(files: &ServerTlsFiles) -> TlsFileStamps {
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(file).map_err(|reason| TlsError::Unreadable { file: file.to_owned(), reason })
+    fs::read(file).map_err(|reason| TlsError::Unreadable(file.to_owned(), reason))
 }
 
 fn unusable(file: &Path, reason: &Error) -> TlsError {
-    TlsError::Unusable { file: file.to_owned(), reason: reason.to_string() }
-}
-
-/// Returns the date of a day counted from the Unix epoch. Years begin in March here, so that a leap day comes last.
-fn date(days: u64) -> String {
-    const DAYS_OF_400_YEARS: u64 = 146_097;
-    // Days since the first of March of the year 0.
-    let days = days + 719_468;
-    let (era, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
-    let year = (day - day / 1_460 + day / 36_524 - day / (DAYS_OF_400_YEARS - 1)) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
-    let year = era * 400 + year + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02}")
+    TlsError::Unusable(file.to_owned(), reason.to_string())
 }

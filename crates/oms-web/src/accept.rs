@@ -21,18 +21,17 @@ const MAX_CONNECTIONS: usize = 64;
 /// Pause after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time without a refusal after which the system has room again.
-const QUIET: Duration = Duration::from_secs(2);
-const QUIET_NS: i64 = 2_000_000_000;
+const QUIET_NS: u64 = 2_000_000_000;
 
 /// Serves a port until the runtime ends.
 pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<PageState>) {
-    let mut room = ConnectionTable::default();
+    let mut connections = ConnectionTable::default();
     // The time of the system's last refusal in ticks, while it refuses connections.
     let mut refused: Option<u64> = None;
     loop {
         let accepted = match refused {
             None => Some(listener.accept().await),
-            Some(_) => timeout(QUIET, listener.accept()).await.ok(),
+            Some(_) => timeout(Duration::from_nanos(QUIET_NS), listener.accept()).await.ok(),
         };
         let now = shown.clock.ticks();
         match accepted {
@@ -45,10 +44,10 @@ pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<Pa
                 sleep(PAUSE).await;
                 continue;
             }
-            Some(Ok((stream, peer))) => room.serve(stream, HostOrigin::of(peer.ip()), &port, &shown),
+            Some(Ok((stream, peer))) => connections.serve(stream, HostOrigin::of(peer.ip()), &port, &shown),
             None => {}
         }
-        if refused.is_some_and(|at| shown.clock.ns_between(at, now) >= QUIET_NS) {
+        if refused.is_some_and(|since| shown.clock.ns_between(since, now) >= QUIET_NS as i64) {
             (shown.notify)(&format!("{} takes connections again", port.title()));
             refused = None;
         }
@@ -63,20 +62,20 @@ fn is_of_peer(e: &io::Error) -> bool {
     )
 }
 
-/// Returns the system's reason, and the remedy.
 fn describe_error(e: &io::Error) -> String {
     /// Too many open files of the process (EMFILE), or of the system (ENFILE).
     const OF_PROCESS: i32 = 24;
     const OF_SYSTEM: i32 = 23;
     match e.raw_os_error() {
         Some(OF_PROCESS | OF_SYSTEM) => {
-            format!("{e}; those that wait are taken when files are closed, and `ulimit -n` or LimitNOFILE allow more")
+            format!(
+                "{e}; waiting connections are accepted when files are closed; `ulimit -n` or LimitNOFILE allow more"
+            )
         }
-        _ => format!("{e}; it goes on by itself"),
+        _ => format!("{e}; accepting resumes by itself"),
     }
 }
 
-/// The open connections of a port, the oldest first.
 #[derive(Default)]
 struct ConnectionTable {
     slots: Arc<Mutex<Vec<ConnectionSlot>>>,
@@ -97,13 +96,12 @@ struct SlotGuard {
 
 impl Drop for SlotGuard {
     fn drop(&mut self) {
-        lock(&self.slots).retain(|place| place.number != self.number);
+        lock(&self.slots).retain(|slot| slot.number != self.number);
     }
 }
 
 impl ConnectionTable {
-    /// Serves a connection; if the room is full, the busiest origin loses a connection, so that no host can lock others
-    /// out.
+    /// Serves a connection; a full port evicts one of the busiest origin, so that no host can lock others out.
     fn serve(&mut self, stream: TcpStream, origin: HostOrigin, port: &Arc<Port>, shown: &Arc<PageState>) {
         let stream = match &port.certificate {
             None => PageStream::Plain(stream),
@@ -121,21 +119,21 @@ impl ConnectionTable {
             let _leave = leave;
             http::serve_requests(stream, origin, &port, &shown).await;
         });
-        let mut places = lock(&self.slots);
-        if places.len() >= MAX_CONNECTIONS
-            && let Some(place) = eviction_victim(&places)
+        let mut slots = lock(&self.slots);
+        if slots.len() >= MAX_CONNECTIONS
+            && let Some(index) = eviction_victim(&slots)
         {
             // Dropping the aborted task finds its own entry removed already.
-            places.remove(place).task.abort();
+            slots.remove(index).task.abort();
         }
-        places.push(ConnectionSlot { number, origin, task: task.abort_handle() });
+        slots.push(ConnectionSlot { number, origin, task: task.abort_handle() });
     }
 }
 
 /// Returns the index of the oldest connection of the busiest origin.
-fn eviction_victim(places: &[ConnectionSlot]) -> Option<usize> {
+fn eviction_victim(slots: &[ConnectionSlot]) -> Option<usize> {
     let mut counts = BTreeMap::new();
-    places.iter().for_each(|place| *counts.entry(place.origin).or_insert(0_usize) += 1);
-    let most = counts.values().copied().max()?;
-    places.iter().position(|place| counts.get(&place.origin) == Some(&most))
+    slots.iter().for_each(|slot| *counts.entry(slot.origin).or_insert(0_usize) += 1);
+    let max = counts.values().copied().max()?;
+    slots.iter().position(|slot| counts.get(&slot.origin) == Some(&max))
 }

@@ -17,10 +17,8 @@ use zerocopy::IntoBytes;
 const POLL_MS: u64 = 50;
 /// Max wait for the OMS's instruments, in milliseconds.
 const INSTRUMENTS_MS: u32 = 5_000;
-/// Max queued commands of a session.
 const COMMANDS: usize = 16;
 
-/// A session of an admin, until dropped.
 pub(crate) struct AdminSession {
     commands: SyncSender<PageCommand>,
     /// The reason for the session's end, once it has ended.
@@ -29,18 +27,15 @@ pub(crate) struct AdminSession {
     denied: Arc<Mutex<String>>,
 }
 
-/// An admin command of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PageCommand {
     /// Turns a switch of a target.
     Kill(KillSwitch, ScopeTarget),
     /// Cancels the working orders in the scope of a target.
     CancelScope(CancelScope, ScopeTarget),
-    /// Cancels an order of any session.
     Cancel(OrderId),
 }
 
-/// The target of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScopeTarget {
     /// An account or a session, or zero for the firm.
@@ -49,11 +44,8 @@ pub(crate) enum ScopeTarget {
     Symbol(String),
 }
 
-/// The reason for which there is no session.
 pub(crate) enum AdminSessionError {
-    /// All sessions of the user are in use.
     InUse(String),
-    /// Anything else, as a sentence.
     Refused(String),
 }
 
@@ -131,19 +123,21 @@ fn run(mut client: Client, commands: &Receiver<PageCommand>, denied: &Mutex<Stri
 
 /// Sends a command to the OMS. Returns the reason if the target is unknown; the error is that of a lost connection.
 fn send(client: &mut Client, command: PageCommand) -> Result<Option<String>, String> {
+    let target = match &command {
+        PageCommand::Kill(_, target) | PageCommand::CancelScope(_, target) => number(client, target)?,
+        PageCommand::Cancel(_) => Ok(0),
+    };
+    let target = match target {
+        Ok(target) => target,
+        Err(why) => return Ok(Some(why)),
+    };
     let is_sent = match command {
-        PageCommand::Kill(kill, target) => match number(client, &target)? {
-            Ok(target) => {
-                client.admin_command(RecordKind::Kill.code(), KillSwitch { target, ..kill }.as_bytes()).is_ok()
-            }
-            Err(why) => return Ok(Some(why)),
-        },
-        PageCommand::CancelScope(cancel, target) => match number(client, &target)? {
-            Ok(target) => client
-                .admin_command(RecordKind::CancelScope.code(), CancelScope { target, ..cancel }.as_bytes())
-                .is_ok(),
-            Err(why) => return Ok(Some(why)),
-        },
+        PageCommand::Kill(kill, _) => {
+            client.admin_command(RecordKind::Kill.code(), KillSwitch { target, ..kill }.as_bytes()).is_ok()
+        }
+        PageCommand::CancelScope(cancel, _) => {
+            client.admin_command(RecordKind::CancelScope.code(), CancelScope { target, ..cancel }.as_bytes()).is_ok()
+        }
         PageCommand::Cancel(order_id) => {
             // Unique in the session, whichever client had the session before on this day.
             let id = HostClock::get().map_or(1, |clock| clock.calibration().utc_ns_of(clock.ticks()));
@@ -151,10 +145,8 @@ fn send(client: &mut Client, command: PageCommand) -> Result<Option<String>, Str
             client.send(&Request::Cancel(cancel)).is_ok()
         }
     };
-    match is_sent {
-        true => Ok(None),
-        false => Err("the connection to the OMS was lost before the command was sent".to_owned()),
-    }
+    let lost = || "the connection to the OMS was lost before the command was sent".to_owned();
+    is_sent.then_some(None).ok_or_else(lost)
 }
 
 /// Returns the number of a target: for an instrument the running OMS's number, or the reason for which there is none.

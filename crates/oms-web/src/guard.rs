@@ -9,15 +9,12 @@ use crate::logins::RequestLogin;
 use crate::page_state::PageState;
 use crate::tls::PageCertificate;
 
-/// The header of a login's token.
 const TOKEN: HeaderName = HeaderName::from_static("x-tickpath-token");
 /// Max bytes of an `Authorization` header's credentials.
 const MAX_CREDENTIALS_BYTES: usize = 1_024;
 
-/// A status and a sentence.
 pub(crate) type HttpRefusal = (StatusCode, String);
 
-/// The cookie and the token of a login, as received in a request.
 #[derive(Debug)]
 pub(crate) struct LoginProof {
     pub cookie: String,
@@ -46,7 +43,7 @@ pub(crate) fn host(
     }
     refuse(
         StatusCode::MISDIRECTED_REQUEST,
-        "ask for this by its address, as localhost, or by a name that 'hosts' has in oms.toml; other names are refused",
+        "request this by address, as localhost, or by a name in 'hosts' of oms.toml; other names are refused",
     )
 }
 
@@ -71,12 +68,12 @@ pub(crate) fn login(
     shown: &PageState,
 ) -> Result<(LoginProof, RequestLogin), HttpRefusal> {
     let token = headers.get(TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default().to_owned();
-    let brought = cookie(headers, cookie_name).map(|cookie| LoginProof { cookie, token });
-    let known = brought.and_then(|brought| {
-        let known = shown.logins.find(&brought.cookie, &brought.token)?;
-        Some((brought, known))
+    let proof = cookie(headers, cookie_name).map(|cookie| LoginProof { cookie, token });
+    let login = proof.and_then(|proof| {
+        let login = shown.logins.find(&proof.cookie, &proof.token)?;
+        Some((proof, login))
     });
-    known.ok_or_else(|| (StatusCode::UNAUTHORIZED, "log in first".to_owned()))
+    login.ok_or_else(|| (StatusCode::UNAUTHORIZED, "log in first".to_owned()))
 }
 
 fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
@@ -85,7 +82,6 @@ fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
     pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value.to_owned())
 }
 
-/// Returns user and password of HTTP's basic authentication.
 pub(crate) fn credentials(headers: &HeaderMap) -> Option<(String, String)> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, rest) = text.split_once(' ')?;
@@ -104,8 +100,8 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     for four in digits.as_bytes().chunks(4) {
         let mut sum = 0_u32;
-        for place in 0..4 {
-            let digit = match four.get(place).copied() {
+        for index in 0..4 {
+            let digit = match four.get(index).copied() {
                 Some(letter @ b'A'..=b'Z') => letter - b'A',
                 Some(letter @ b'a'..=b'z') => letter - b'a' + 26,
                 Some(digit @ b'0'..=b'9') => digit - b'0' + 52,
@@ -121,7 +117,6 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Refuses with a sentence.
 pub(crate) fn refuse<T>(status: StatusCode, why: &str) -> Result<T, HttpRefusal> {
     Err((status, why.to_owned()))
 }
@@ -131,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_read_as_rfc_7617_has_them() {
+    fn credentials_are_read_by_rfc_7617() {
         let of = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, value.parse().unwrap());

@@ -19,6 +19,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tickpath_oms_core::{CancelScope, KILL_ALL, KILL_SYMBOL, KillSwitch, scope_by_name};
 use tickpath_oms_text::parse::order_id;
 use tokio::sync::Semaphore;
@@ -41,7 +42,6 @@ const MAX_LOGONS: usize = 8;
 /// Max time for a request to arrive, and max lifetime of a connection.
 const REQUEST: Duration = Duration::from_secs(5);
 const CONNECTION: Duration = Duration::from_secs(120);
-/// Max bytes of a request's body.
 const MAX_BODY_BYTES: usize = 4096;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
@@ -54,11 +54,9 @@ const SCRIPT: &str = include_str!("page/page.js");
 static CHECKS: Semaphore = Semaphore::const_new(MAX_CHECKS);
 static LOGONS: Semaphore = Semaphore::const_new(MAX_LOGONS);
 
-/// The port of the page or of the metrics.
 pub(crate) struct Port {
     /// Whether the page is served, and not only the metrics.
     pub is_page: bool,
-    /// The port's number.
     pub number: u16,
     /// The certificate for TLS; plain HTTP if there is none.
     pub certificate: Option<PageCertificate>,
@@ -67,12 +65,11 @@ pub(crate) struct Port {
 type HttpResponse = Response<Full<Bytes>>;
 
 impl Port {
-    /// Returns the port's name in a sentence.
     pub fn title(&self) -> &'static str {
         if self.is_page { "the page" } else { "the port of the metrics" }
     }
 
-    fn scheme(&self) -> &'static str {
+    pub fn scheme(&self) -> &'static str {
         if self.certificate.is_some() { "https" } else { "http" }
     }
 
@@ -89,7 +86,6 @@ impl Port {
     }
 }
 
-/// Answers the requests of a connection.
 pub(crate) async fn serve_requests(stream: PageStream, origin: HostOrigin, port: &Arc<Port>, shown: &Arc<PageState>) {
     let service = service_fn(|request| {
         let (port, shown) = (port.clone(), shown.clone());
@@ -125,8 +121,8 @@ async fn respond(request: Request<Incoming>, origin: HostOrigin, port: &Port, sh
     set(X_CONTENT_TYPE_OPTIONS, "nosniff");
     match (answer.status(), path.as_str()) {
         (StatusCode::UNAUTHORIZED, "/metrics") => {
-            let asked = HeaderValue::from_static("Basic realm=\"tickpath\", charset=\"UTF-8\"");
-            answer.headers_mut().insert(WWW_AUTHENTICATE, asked);
+            let basic = HeaderValue::from_static("Basic realm=\"tickpath\", charset=\"UTF-8\"");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, basic);
         }
         (StatusCode::METHOD_NOT_ALLOWED, path) => {
             let allowed = if is_post_path(path) { "POST" } else { "GET, HEAD" };
@@ -154,23 +150,22 @@ async fn route(
         ("/page.css", true) if is_get => Ok(plain("text/css; charset=utf-8", STYLE)),
         ("/page.js", true) if is_get => Ok(plain("text/javascript; charset=utf-8", SCRIPT)),
         ("/frame", true) if is_get => {
-            let (_, known) = guard::login(request.headers(), &port.cookie_name(), shown)?;
-            Ok(frame(known, shown).await)
+            let (_, login) = guard::login(request.headers(), &port.cookie_name(), shown)?;
+            Ok(frame(login, shown).await)
         }
         (path, true) if is_post_path(path) && *request.method() == Method::POST => {
             guard::check_same_origin(request.headers(), host, port.scheme())?;
             handle_post(request, origin, port, shown).await
         }
-        ("/health" | "/metrics", _) | ("/" | "/page.css" | "/page.js" | "/frame", true) => {
+        ("/health" | "/metrics", _)
+        | ("/" | "/page.css" | "/page.js" | "/frame" | "/login" | "/logout" | "/kill" | "/cancel", true) => {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method")
         }
-        (path, true) if is_post_path(path) => refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method"),
-        (_, true) => refuse(StatusCode::NOT_FOUND, "there is nothing here; the page is at /"),
-        (_, false) => refuse(StatusCode::NOT_FOUND, "here are /metrics and /health, and nothing else"),
+        (_, true) => refuse(StatusCode::NOT_FOUND, "not found; the page is at /"),
+        (_, false) => refuse(StatusCode::NOT_FOUND, "not found; this port has /metrics and /health"),
     }
 }
 
-/// Returns whether a path changes something.
 fn is_post_path(path: &str) -> bool {
     matches!(path, "/login" | "/logout" | "/kill" | "/cancel")
 }
@@ -185,28 +180,27 @@ async fn handle_post(
     if path == "/login" {
         return login(body(request).await?, origin, port, shown).await;
     }
-    let (brought, _) = guard::login(request.headers(), &port.cookie_name(), shown)?;
+    let (proof, _) = guard::login(request.headers(), &port.cookie_name(), shown)?;
     let command = match path.as_str() {
         "/logout" => {
-            shown.logins.logout(&brought.cookie, &brought.token);
+            shown.logins.logout(&proof.cookie, &proof.token);
             return Ok(with_cookie("{}".to_owned(), &(port.cookie("") + "; Max-Age=0")));
         }
         "/kill" => kill(&body(request).await?),
         _ => cancel(&body(request).await?),
     };
     let command = command.map_err(|why| (StatusCode::BAD_REQUEST, why))?;
-    let sent = shown.logins.command(&brought.cookie, &brought.token, command);
+    let sent = shown.logins.command(&proof.cookie, &proof.token, command);
     sent.map_err(|why| (StatusCode::CONFLICT, why))?;
     Ok(plain("application/json", "{}"))
 }
 
-/// Reports whether the OMS runs, for a supervisor that restarts it: the only answer without a login, with no other
-/// content.
+/// Reports whether the OMS runs, for a supervisor that restarts it: the only answer without a login.
 fn health(shown: &PageState) -> Result<HttpResponse, HttpRefusal> {
-    match shown.reading().is_some_and(|reading| reading.pid.is_some()) {
-        true => Ok(plain("text/plain; charset=utf-8", "ok\n")),
-        false => refuse(StatusCode::SERVICE_UNAVAILABLE, "the OMS does not run"),
+    if shown.reading().is_some_and(|reading| reading.pid.is_some()) {
+        return Ok(plain("text/plain; charset=utf-8", "ok\n"));
     }
+    refuse(StatusCode::SERVICE_UNAVAILABLE, "the OMS does not run")
 }
 
 /// Returns the metrics, for any user of the OMS by basic authentication.
@@ -227,9 +221,8 @@ async fn all_metrics(
 }
 
 const WRONG: &str = "the user or the password is wrong";
-const BUSY: &str = "too many passwords are being looked at; try again";
+const BUSY: &str = "too many passwords are being checked; try again";
 
-/// The reason for which a password was not accepted.
 enum PasswordRefusal {
     Wrong,
     /// The origin sent too many wrong passwords: it may try again after this number of seconds.
@@ -278,32 +271,26 @@ impl Drop for PasswordAttempt<'_> {
 }
 
 fn too_many(seconds: i64) -> HttpResponse {
-    let why = format!("too many wrong passwords came from where you are; try again in {seconds} s\n");
+    let why = format!("too many wrong passwords were sent from this address; try again in {seconds} s\n");
     let mut answer = plain("text/plain; charset=utf-8", why);
     *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     answer
 }
 
-/// Returns the last frame that a user may see, with the user's name.
-async fn frame(known: RequestLogin, shown: &PageState) -> HttpResponse {
+async fn frame(login: RequestLogin, shown: &PageState) -> HttpResponse {
     #[derive(Serialize)]
     struct FrameBody<'a> {
         #[serde(flatten)]
         view: &'a OmsView,
         user: &'a str,
-        admin: Option<AdminState>,
+        admin: Option<serde_json::Value>,
     }
-    #[derive(Serialize)]
-    struct AdminState {
-        denied: String,
-    }
-    let RequestLogin { user, rights, denied } = known;
+    let RequestLogin { user, rights, denied } = login;
     let viewer = if denied.is_some() { "" } else { user.as_str() };
     let view = shown.frame(viewer, &rights).await;
-    let admin = denied.map(|denied| AdminState { denied });
-    let text = serde_json::to_string(&FrameBody { view: &view, user: &user, admin });
-    plain("application/json", text.unwrap_or_default())
+    let admin = denied.map(|denied| json!({ "denied": denied }));
+    plain("application/json", serde_json::to_string(&FrameBody { view: &view, user: &user, admin }).unwrap_or_default())
 }
 
 #[derive(Deserialize)]
@@ -320,12 +307,6 @@ async fn login(
     port: &Port,
     shown: &Arc<PageState>,
 ) -> Result<HttpResponse, HttpRefusal> {
-    #[derive(Serialize)]
-    struct LoggedIn {
-        user: String,
-        token: String,
-        admin: bool,
-    }
     let LoginBody { user, password } = body;
     let found = match check(user.clone(), password.clone(), origin, shown).await {
         Ok(found) => found,
@@ -341,8 +322,8 @@ async fn login(
     let begun = tokio::task::spawn_blocking(move || with.logins.begin(&name, &password, found)).await;
     let begun = begun.unwrap_or_else(|e| Err(e.to_string())).map_err(|why| (StatusCode::FORBIDDEN, why))?;
     let NewLogin { cookie, token, is_admin } = begun;
-    let text = serde_json::to_string(&LoggedIn { user, token, admin: is_admin });
-    Ok(with_cookie(text.unwrap_or_default(), &port.cookie(&cookie)))
+    let text = json!({ "user": user, "token": token, "admin": is_admin }).to_string();
+    Ok(with_cookie(text, &port.cookie(&cookie)))
 }
 
 fn with_cookie(text: String, cookie: &str) -> HttpResponse {
@@ -372,13 +353,11 @@ struct CancelBody {
 
 fn kill(body: &KillBody) -> Result<PageCommand, String> {
     let (scope, target) = scope(body)?;
-    Ok(match (body.on, body.cancel) {
-        (false, true) => PageCommand::CancelScope(CancelScope { scope, ..CancelScope::default() }, target),
-        (on, cancel) => PageCommand::Kill(
-            KillSwitch { scope, on: on.into(), cancel: cancel.into(), ..KillSwitch::default() },
-            target,
-        ),
-    })
+    if body.cancel && !body.on {
+        return Ok(PageCommand::CancelScope(CancelScope { scope, ..CancelScope::default() }, target));
+    }
+    let (on, cancel) = (body.on.into(), body.cancel.into());
+    Ok(PageCommand::Kill(KillSwitch { scope, on, cancel, ..KillSwitch::default() }, target))
 }
 
 fn cancel(body: &CancelBody) -> Result<PageCommand, String> {

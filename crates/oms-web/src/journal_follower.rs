@@ -35,15 +35,15 @@ impl JournalFollower {
         Ok(Self { journal: journal.clone(), replay, core, sessions: BTreeMap::new() })
     }
 
-    /// Applies at most `most` inputs; returns their number.
-    pub fn step(&mut self, most: usize) -> Result<usize, JournalError> {
+    /// Applies at most `max` inputs; returns their number.
+    pub fn step(&mut self, max: usize) -> Result<usize, JournalError> {
         let Self { replay, core, sessions, .. } = self;
-        for taken in 0..most {
+        for applied in 0..max {
             if !replay.step(core, |_, input, outputs| record_activity(sessions, input, outputs))? {
-                return Ok(taken);
+                return Ok(applied);
             }
         }
-        Ok(most)
+        Ok(max)
     }
 
     /// Restarts from the newest snapshot: after a repaired damage, or for another journal.

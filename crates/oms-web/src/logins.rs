@@ -17,15 +17,12 @@ use crate::rights::{PageUser, PageUserLookup, Rights};
 
 /// Max logins of a user; a further login ends the one that was idle for longest.
 const MAX_PER_USER: usize = 4;
-/// Idle time after which a login is over.
 const IDLE_NS: i64 = 15 * 60 * 1_000_000_000;
-/// Bytes of a cookie and of a token.
 const SECRET_BYTES: usize = 32;
 /// Max tries of an admin's logon while the session of the user's older login ends, and the pause between them.
 const MAX_LOGON_TRIES: u32 = 50;
 const LOGON_NS: u64 = 100_000_000;
 
-/// The logins.
 pub(crate) struct Logins {
     /// The URL of the OMS, for admins' sessions.
     oms: String,
@@ -48,7 +45,6 @@ struct PageLogin {
     admin: Option<AdminSession>,
 }
 
-/// A new login, for its page.
 #[derive(Debug)]
 pub(crate) struct NewLogin {
     pub cookie: String,
@@ -56,7 +52,6 @@ pub(crate) struct NewLogin {
     pub is_admin: bool,
 }
 
-/// The login of a request.
 #[derive(Debug)]
 pub(crate) struct RequestLogin {
     pub user: String,
@@ -66,7 +61,6 @@ pub(crate) struct RequestLogin {
 }
 
 impl Logins {
-    /// Starts without any login.
     pub fn new(oms: &str, users: Arc<dyn PageUserLookup>, clock: HostClock) -> Self {
         let decoys = Mutex::new(Decoys::new(&users.secrets()));
         Self { oms: oms.to_owned(), users, clock, decoys, list: Mutex::default() }
@@ -86,8 +80,7 @@ impl Logins {
         found.filter(|_| is_right)
     }
 
-    /// Begins a login of a user whose password was right; for an admin it blocks until the OMS has answered. The error
-    /// is a sentence.
+    /// Begins a login after a right password; for an admin it blocks until the OMS has answered.
     pub fn begin(&self, user: &str, password: &str, found: PageUser) -> Result<NewLogin, String> {
         let is_admin = found.role == UserRole::Admin;
         let admin = if is_admin { Some(self.open_session(user, password)?) } else { None };
@@ -112,11 +105,11 @@ impl Logins {
     /// Returns the login of a request that contains both secrets, if the user's secret and role are unchanged.
     pub fn find(&self, cookie: &str, token: &str) -> Option<RequestLogin> {
         let mut list = self.live_logins();
-        let place = list.iter().position(|login| login.is_of(cookie, token))?;
-        let login = &mut list[place];
+        let index = list.iter().position(|login| login.is_of(cookie, token))?;
+        let login = &mut list[index];
         let found = self.users.find(&login.user);
         let Some(found) = found.filter(|found| found.secret == login.secret && found.role == login.role) else {
-            list.remove(place);
+            list.remove(index);
             return None;
         };
         login.last_request = self.clock.ticks();
@@ -124,7 +117,6 @@ impl Logins {
         Some(RequestLogin { user: login.user.clone(), rights: found.rights, denied })
     }
 
-    /// Returns the name of the user of each session.
     pub fn owners(&self) -> BTreeMap<u16, String> {
         self.users.owners()
     }
@@ -137,7 +129,6 @@ impl Logins {
         admin.send(command)
     }
 
-    /// Ends a login and its session.
     pub fn logout(&self, cookie: &str, token: &str) {
         lock(&self.list).retain(|login| !login.is_of(cookie, token));
     }
@@ -163,7 +154,6 @@ impl Logins {
         Err("the session of an older login has not ended yet; try again".to_owned())
     }
 
-    /// Removes the logins that are over, and returns the rest.
     fn live_logins(&self) -> MutexGuard<'_, Vec<PageLogin>> {
         let mut list = lock(&self.list);
         let now = self.clock.ticks();
@@ -181,9 +171,9 @@ impl PageLogin {
 
 /// Ends the login of a user that was idle for longest; returns false if the user has none.
 fn end_oldest(list: &mut Vec<PageLogin>, user: &str) -> bool {
-    let theirs = list.iter().enumerate().filter(|(_, login)| login.user == user);
-    let oldest = theirs.min_by_key(|(_, login)| login.last_request).map(|(place, _)| place);
-    oldest.map(|place| list.remove(place)).is_some()
+    let logins = list.iter().enumerate().filter(|(_, login)| login.user == user);
+    let oldest = logins.min_by_key(|(_, login)| login.last_request).map(|(index, _)| index);
+    oldest.map(|index| list.remove(index)).is_some()
 }
 
 /// Checks a password against a secret by running both ends of a logon.

@@ -23,13 +23,13 @@ pub const METRICS: &[Metric] = &[
         "Hops of requests: T0 sent, T1 received, T2 released; handed to the thread of a line",
     ),
     ("tickpath_oms_requests_total", "counter", "Requests that were released or denied"),
-    ("tickpath_oms_denials_total", "counter", "Denials said to clients, by reason"),
-    ("tickpath_oms_reports_total", "counter", "Reports said to clients, by what they tell"),
-    ("tickpath_oms_notices_total", "counter", "What operators had to hear, by kind"),
+    ("tickpath_oms_denials_total", "counter", "Denials sent to clients, by reason"),
+    ("tickpath_oms_reports_total", "counter", "Reports sent to clients, by type"),
+    ("tickpath_oms_notices_total", "counter", "Notices for the operator, by kind"),
     ("tickpath_oms_orders", "gauge", "Orders of the journal by state"),
     ("tickpath_oms_denied_requests", "gauge", "Requests of the journal that were denied"),
-    ("tickpath_oms_odd_inputs", "gauge", "Inputs of the journal that say what cannot be, or nothing new, by kind"),
-    ("tickpath_oms_refused_messages_total", "counter", "Messages that were none, dropped before the journal"),
+    ("tickpath_oms_odd_inputs", "gauge", "Contradictory and duplicate inputs of the journal, by kind"),
+    ("tickpath_oms_refused_messages_total", "counter", "Invalid messages, dropped before the journal"),
     ("tickpath_oms_held_outputs", "gauge", "Outputs that wait for the disk or for their venue"),
     ("tickpath_oms_sessions", "gauge", "Sessions that are logged in"),
     ("tickpath_oms_journal_records", "gauge", "Records of the journal"),
@@ -111,8 +111,7 @@ impl PrometheusText {
         values.for_each(|(of, value)| self.sample(name, &format!("{{{label}=\"{of}\"}}"), value));
     }
 
-    /// Writes a hop's buckets. Prometheus's inclusive bound is a bucket's last nanosecond plus 1, so a bound is off by
-    /// a nanosecond.
+    /// Writes a hop's buckets. Prometheus's bounds are inclusive, so each is off by a nanosecond.
     fn histogram(&mut self, name: &str, hop: &str, of: &HopHistogram) {
         let first = POWERS.start * 8 - 16;
         for end in (first..=POWERS.end * 8 - 16).step_by(JOINED) {
@@ -130,7 +129,6 @@ impl PrometheusText {
     }
 }
 
-/// Returns the name of a denial.
 pub fn denial(code: u16) -> String {
     Denial::from_code(code).map_or_else(|| "other".to_owned(), code_name)
 }

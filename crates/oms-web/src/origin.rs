@@ -1,7 +1,6 @@
 //! Origins of connections, and the number of wrong passwords from each.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Max passwords that an origin may try at once.
@@ -13,7 +12,7 @@ const MAX_ORIGINS: usize = 4_096;
 
 /// The address of a host; for IPv6 its /64 network, because a host can use any number of addresses there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct HostOrigin(IpAddr);
+pub(crate) struct HostOrigin(pub IpAddr);
 
 impl HostOrigin {
     /// Returns the origin of a peer's address. A local user has all of 127.0.0.0/8, so all loopback is a single origin.
@@ -23,12 +22,6 @@ impl HostOrigin {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
             address => address,
         })
-    }
-}
-
-impl fmt::Display for HostOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -45,18 +38,15 @@ struct PasswordAllowance {
     was_reported: bool,
 }
 
-/// A try that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyAttempts {
-    /// Seconds until the origin may try again.
     pub wait_s: i64,
     /// True for the first refusal of an episode.
     pub is_first: bool,
 }
 
 impl PasswordAllowances {
-    /// Takes a try of an origin, at a time in nanoseconds: before the password is checked, so that simultaneous tries
-    /// count too.
+    /// Takes a try of an origin before its password is checked, so that simultaneous tries count too.
     pub fn begin(&mut self, origin: HostOrigin, now: i64) -> Result<(), TooManyAttempts> {
         if !self.0.contains_key(&origin) && self.0.len() >= MAX_ORIGINS {
             self.evict_oldest();
@@ -78,7 +68,6 @@ impl PasswordAllowances {
         Ok(())
     }
 
-    /// Returns a try after a right password.
     pub fn give_back(&mut self, origin: HostOrigin) {
         if let Some(allowance) = self.0.get_mut(&origin) {
             allowance.left = (allowance.left + 1).min(MAX_TRIES);
@@ -96,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_passwords_of_an_origin_keep_only_that_origin_waiting() {
+    fn wrong_passwords_delay_only_their_origin() {
         let origin = |text: &str| HostOrigin::of(text.parse().unwrap());
         let (one, other) = (origin("192.0.2.1"), origin("192.0.2.2"));
         let mut tries = PasswordAllowances::default();
@@ -116,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_one_origin_and_memory_has_a_bound() {
+    fn a_host_is_one_origin_and_the_table_is_bounded() {
         let origin = |text: &str| HostOrigin::of(text.parse().unwrap());
         assert_eq!(origin("2001:db8::1"), origin("2001:db8::ffff:1"));
         assert_ne!(origin("2001:db8::1"), origin("2001:db8:0:1::1"));
@@ -125,8 +114,8 @@ mod tests {
             assert_eq!(origin(loopback), origin("127.0.0.1"));
         }
         let mut tries = PasswordAllowances::default();
-        for (place, address) in (0..2 * MAX_ORIGINS as u32).enumerate() {
-            let _ = tries.begin(HostOrigin::of(std::net::Ipv4Addr::from(address).into()), place as i64);
+        for (index, address) in (0..2 * MAX_ORIGINS as u32).enumerate() {
+            let _ = tries.begin(HostOrigin::of(std::net::Ipv4Addr::from(address).into()), index as i64);
         }
         assert_eq!(tries.0.len(), MAX_ORIGINS);
     }

@@ -24,7 +24,6 @@ const MAX_WAITS: u32 = 100;
 /// Receives a sentence for the operator.
 pub type NotifyOperator = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The state that requests are answered from.
 pub(crate) struct PageState {
     pub names: DisplayNames,
     /// Additional host names that the ports accept.
@@ -38,7 +37,6 @@ pub(crate) struct PageState {
     tries: Mutex<PasswordAllowances>,
 }
 
-/// A user who views the page, and the last frame made for it.
 struct Viewer {
     rights: Rights,
     /// The user's last request, and the frame's creation time, in ticks; zero for never.
@@ -48,7 +46,6 @@ struct Viewer {
 }
 
 impl PageState {
-    /// Starts without any viewer.
     pub fn new(
         names: DisplayNames,
         hosts: Vec<String>,
@@ -61,7 +58,6 @@ impl PageState {
         Self { names, hosts, logins, notify, clock, meters, viewers, tries }
     }
 
-    /// Stores a frame for the user that it was made for.
     pub fn store_frame(&self, user: &str, frame: OmsView) {
         if let Some(viewer) = lock(&self.viewers).get_mut(user) {
             (viewer.frame, viewer.frame_made_at) = (Arc::new(frame), self.clock.ticks());
@@ -93,17 +89,18 @@ impl PageState {
         due.map(|(user, viewer)| (user.clone(), viewer.rights.clone())).collect()
     }
 
-    /// Takes a password try of an origin.
     pub fn begin_try(&self, origin: HostOrigin) -> Result<(), TooManyAttempts> {
         let now = self.clock.calibration().ns(self.clock.ticks() as i64);
         let begun = lock(&self.tries).begin(origin, now);
         if let Err(TooManyAttempts { is_first: true, .. }) = begun {
-            (self.notify)(&format!("too many wrong passwords came to the page from {origin}; its logins wait"));
+            let from = origin.0;
+            (self.notify)(&format!(
+                "too many wrong passwords were sent to the page from {from}; its logins are delayed"
+            ));
         }
         begun
     }
 
-    /// Returns a try to an origin whose password was right.
     pub fn give_back_try(&self, origin: HostOrigin) {
         lock(&self.tries).give_back(origin);
     }

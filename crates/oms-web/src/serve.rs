@@ -66,7 +66,7 @@ pub struct Endpoint {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address is in use, or is not this host's.
-    #[error("cannot listen on {address}: {reason}; name another address, or end who listens there")]
+    #[error("cannot listen on {address}: {reason}; name another address, or stop the program that listens on it")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -95,11 +95,10 @@ pub struct RunningEndpoints {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A listening port.
 #[derive(Debug, Clone, Copy)]
 struct BoundPort {
     address: SocketAddr,
-    is_secure: bool,
+    scheme: &'static str,
 }
 
 #[derive(Default)]
@@ -142,12 +141,12 @@ impl RunningEndpoints {
 
     /// Returns the URL of the metrics alone.
     pub fn metrics_url(&self) -> Option<String> {
-        self.metrics.map(|bound| format!("{}://{}/metrics", bound.scheme(), bound.address))
+        self.metrics.map(|bound| format!("{}://{}/metrics", bound.scheme, bound.address))
     }
 
     /// Returns the URL of the page.
     pub fn web_url(&self) -> Option<String> {
-        self.web.map(|bound| format!("{}://{}/", bound.scheme(), bound.address))
+        self.web.map(|bound| format!("{}://{}/", bound.scheme, bound.address))
     }
 
     fn start(
@@ -156,12 +155,12 @@ impl RunningEndpoints {
         cpu: Option<usize>,
         work: impl FnOnce() + Send + 'static,
     ) -> Result<(), ServeError> {
-        let settled = move || {
+        let scheduled = move || {
             // Any CPU is better than none: nothing here is urgent.
             let _ = apply_schedule(cpu, Priority::Normal);
             work();
         };
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(settled).map_err(ServeError::Thread)?;
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(scheduled).map_err(ServeError::Thread)?;
         self.threads.push(thread);
         Ok(())
     }
@@ -177,13 +176,6 @@ impl Drop for RunningEndpoints {
     }
 }
 
-impl BoundPort {
-    fn scheme(self) -> &'static str {
-        if self.is_secure { "https" } else { "http" }
-    }
-}
-
-/// A listening port, and its settings.
 struct ListeningPort {
     bound: BoundPort,
     listener: TcpListener,
@@ -199,17 +191,17 @@ fn listen(endpoint: &Endpoint, is_page: bool) -> Result<ListeningPort, ServeErro
         Ok((listener, address))
     });
     let (listener, address) = bound.map_err(|reason| ServeError::Listen { address, reason })?;
-    let bound = BoundPort { address, is_secure: certificate.is_some() };
-    Ok(ListeningPort { bound, listener, port: Port { is_page, number: address.port(), certificate } })
+    let port = Port { is_page, number: address.port(), certificate };
+    Ok(ListeningPort { bound: BoundPort { address, scheme: port.scheme() }, listener, port })
 }
 
 fn make_frames(mut meters: MeterReader, journal: &LogPath, shown: &PageState, stop: &StopSignal) {
     let (mut recent, mut follower, mut why) = (RecentReadings::default(), None, String::new());
-    let (mut looks, mut tries, mut names) = (0_u32, 0_u32, shown.names.clone());
+    let (mut checks, mut tries, mut names) = (0_u32, 0_u32, shown.names.clone());
     let every = (FRAME_NS / POLL_NS) as u32;
     while !stop.is_set.load(Ordering::Acquire) {
-        let taken = match follower.as_mut().map(|follower: &mut JournalFollower| follower.step(INPUTS)) {
-            Some(Ok(taken)) => taken,
+        let applied = match follower.as_mut().map(|follower: &mut JournalFollower| follower.step(INPUTS)) {
+            Some(Ok(applied)) => applied,
             Some(Err(e)) => {
                 (follower, why, tries) = (None, e.to_string(), RETRY_CHECKS);
                 0
@@ -228,7 +220,7 @@ fn make_frames(mut meters: MeterReader, journal: &LogPath, shown: &PageState, st
                 0
             }
         };
-        if looks.is_multiple_of(every)
+        if checks.is_multiple_of(every)
             && let Ok(reading) = meters.read()
         {
             recent.add(reading);
@@ -246,8 +238,8 @@ fn make_frames(mut meters: MeterReader, journal: &LogPath, shown: &PageState, st
             shown.store_frame(&user, view);
         }
         // During a backlog frames are delayed, so that the backlog shrinks sooner.
-        if taken < INPUTS {
-            looks = looks.wrapping_add(1);
+        if applied < INPUTS {
+            checks = checks.wrapping_add(1);
             sleep_ns(POLL_NS);
         }
     }

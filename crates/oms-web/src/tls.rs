@@ -9,14 +9,11 @@ use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 
 use rustls::client::verify_server_name;
-use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::{NoServerSessionStorage, ParsedCertificate};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::version::TLS13;
+use rustls::server::ParsedCertificate;
 use rustls::{ServerConfig, ServerConnection};
-use tickpath_oms_protocol::tls::TlsStream;
+use tickpath_oms_protocol::tls::{TlsStream, server_config};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -68,7 +65,7 @@ impl PageCertificate {
             state.read = now;
             match config(&self.files) {
                 Ok((config, first)) => (state.config, state.first) = (config, first),
-                Err(why) => notify(&format!("the page keeps the certificate that it has: {why}")),
+                Err(why) => notify(&format!("the page keeps its previous certificate: {why}")),
             }
         }
         let tls = ServerConnection::new(state.config.clone()).map_err(io::Error::other)?;
@@ -85,7 +82,7 @@ impl PageCertificate {
     }
 }
 
-/// Builds the TLS configuration: only version 1.3, no data before the handshake ends, no session resumption.
+/// Returns the TLS configuration and the first certificate of the files.
 fn config(files: &PageTlsFiles) -> Result<(Arc<ServerConfig>, CertificateDer<'static>), String> {
     let PageTlsFiles { certificate, key } = files;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes(certificate)?).collect();
@@ -94,15 +91,8 @@ fn config(files: &PageTlsFiles) -> Result<(Arc<ServerConfig>, CertificateDer<'st
     let first = chain.first().cloned().ok_or_else(no_certificate)?;
     let no_key = |_| format!("{}: there is no private key in it; it must be a PEM file", key.display());
     let secret = PrivateKeyDer::from_pem_slice(&bytes(key)?).map_err(no_key)?;
-    let provider = Arc::new(ring::default_provider());
-    let certified = CertifiedKey::from_der(chain, secret, &provider)
+    let config = server_config(chain, secret)
         .map_err(|e| format!("{}: {e}; name a certificate and a key that were made together", certificate.display()))?;
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13])
-        .expect("the provider has TLS 1.3");
-    let mut config = config.with_no_client_auth().with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.send_tls13_tickets = 0;
     Ok((Arc::new(config), first))
 }
 
@@ -117,7 +107,6 @@ fn file_stamps(files: &PageTlsFiles) -> PageFileStamps {
     })
 }
 
-/// A connection of a port, encrypted or not.
 pub(crate) enum PageStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<NonblockingSocket>>),

@@ -21,7 +21,6 @@ pub const MAX_POSITIONS: usize = 500;
 pub const FRAME_NS: u64 = 500_000_000;
 /// The frames of the recent period: ten seconds.
 const RECENT_FRAMES: usize = 20;
-/// The frames of a second.
 const FRAMES_PER_SECOND: usize = 2;
 
 /// Display names.
@@ -39,26 +38,22 @@ pub struct DisplayNames {
 
 /// A frame of the view.
 #[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "most fields are lists of the rows below")]
 pub struct OmsView {
-    /// The name of the OMS.
     pub oms: String,
     /// `running`, or `not running`.
     pub state: &'static str,
-    /// The OMS's process id.
     pub pid: Option<u32>,
     /// The number of its start.
     pub epoch: u64,
     /// Alarms, a sentence each, the worst first.
     pub alarms: Vec<String>,
-    /// Levels by name.
     pub levels: BTreeMap<String, u64>,
     /// The number of requests in the last second.
     pub requests_per_second: u64,
-    /// The hops.
     pub hops: Vec<HopRow>,
     /// The period of the hops: `the last 10 s`, or `its start` if the OMS had no request in them.
     pub hops_of: &'static str,
-    /// Denials by reason.
     pub denials: Vec<(String, u64)>,
     /// The number of the first record that is not in this frame.
     pub record: u64,
@@ -68,13 +63,9 @@ pub struct OmsView {
     pub orders_left_out: usize,
     /// Positions that are not flat, or have working orders.
     pub positions: Vec<PagePositionRow>,
-    /// The number of positions that are left out.
     pub positions_left_out: usize,
-    /// Sessions.
     pub sessions: Vec<SessionRow>,
-    /// Lines to venues.
     pub lines: Vec<LineRow>,
-    /// Active kill switches.
     pub kills: Vec<KillRow>,
 }
 
@@ -181,25 +172,17 @@ impl RecentReadings {
         let new: Vec<HopHistogram> = last.hops.iter().zip(&first.hops).map(|(now, before)| now.since(before)).collect();
         // For a quiet OMS, and in a first frame: the values since the start.
         let is_quiet = new.iter().all(|hop| hop.count() == 0);
-        let (told, of) = if is_quiet { (&last.hops, "its start") } else { (&new, "the last 10 s") };
-        let is_new = told.iter().any(|hop| hop.count() > 0);
-        let rows = HOPS.iter().zip(told).filter(|(_, hop)| !is_new || hop.count() > 0);
+        let (hops, of) = if is_quiet { (&last.hops, "its start") } else { (&new, "the last 10 s") };
+        let is_new = hops.iter().any(|hop| hop.count() > 0);
+        let rows = HOPS.iter().zip(hops).filter(|(_, hop)| !is_new || hop.count() > 0);
         (rows.map(|(name, hop)| HopRow::of(name, hop)).collect(), of)
     }
 }
 
 impl HopRow {
     fn of(hop: &'static str, of: &HopHistogram) -> Self {
-        let at = |share| of.quantile(share);
-        Self {
-            hop,
-            count: of.count(),
-            p50_ns: at(0.5),
-            p90_ns: at(0.9),
-            p99_ns: at(0.99),
-            p999_ns: at(0.999),
-            max_ns: at(1.0),
-        }
+        let [p50_ns, p90_ns, p99_ns, p999_ns, max_ns] = [0.5, 0.9, 0.99, 0.999, 1.0].map(|share| of.quantile(share));
+        Self { hop, count: of.count(), p50_ns, p90_ns, p99_ns, p999_ns, max_ns }
     }
 }
 
@@ -245,7 +228,7 @@ impl OmsView {
                 .collect();
             view.alarms = alarms(reading, &view.lines);
         } else {
-            view.alarms.push(format!("no OMS named '{}' counts on this host", names.oms));
+            view.alarms.push(format!("no OMS named '{}' runs on this host", names.oms));
         }
         if let Some(follower) = follower {
             view.add_journal(rights, names, follower);
@@ -275,26 +258,25 @@ impl OmsView {
         self.orders_left_out = open - newest.len();
         let newest = newest.into_sorted_vec();
         self.orders = newest.iter().filter_map(|id| core.order(id.0)).map(|order| names.order(core, &order)).collect();
-        let mut positions = positions(rights, names, core);
-        self.positions_left_out = positions.len().saturating_sub(MAX_POSITIONS);
-        positions.truncate(MAX_POSITIONS);
-        self.positions = positions;
-        let told = follower.sessions();
-        let known = names.users.keys().chain(told.keys()).chain(by_session.keys()).copied();
+        self.positions = positions(rights, names, core);
+        self.positions_left_out = self.positions.len().saturating_sub(MAX_POSITIONS);
+        self.positions.truncate(MAX_POSITIONS);
+        let activity = follower.sessions();
+        let known = names.users.keys().chain(activity.keys()).chain(by_session.keys()).copied();
         let known: BTreeSet<u16> = known.filter(|session| rights.has_session(*session)).collect();
         let row = |session: u16| {
-            let heard = told.get(&session).copied().unwrap_or_default();
+            let seen = activity.get(&session).copied().unwrap_or_default();
             SessionRow {
                 session,
                 user: names.users.get(&session).cloned().unwrap_or_default(),
-                state: match heard.is_up {
+                state: match seen.is_up {
                     Some(true) if self.pid.is_some() => "logged in",
                     Some(_) => "gone",
                     None => "not seen",
                 },
                 open_orders: by_session.get(&session).copied().unwrap_or(0),
-                requests: heard.requests,
-                denied: heard.denied,
+                requests: seen.requests,
+                denied: seen.denied,
             }
         };
         self.sessions = known.into_iter().map(row).collect();
@@ -324,13 +306,13 @@ fn alarms(reading: &MeterReading, lines: &[LineRow]) -> Vec<String> {
         alarms.push(format!("{unknown} orders are unknown: their venue was asked for them"));
     }
     for line in lines.iter().filter(|line| line.state == "down") {
-        alarms.push(format!("venue {} takes nothing; {} requests wait for it", line.venue, line.waiting));
+        alarms.push(format!("venue {} accepts no requests; {} wait for it", line.venue, line.waiting));
     }
     for (level, what) in [
-        ("strangers", "reports were of orders that are not known here"),
-        ("mismatched", "reports named an order of ours with other terms"),
-        ("contradictions", "reports contradicted what was known"),
-        ("malformed", "reports could not be true"),
+        ("strangers", "reports were of unknown orders"),
+        ("mismatched", "reports did not match the terms of their order"),
+        ("contradictions", "reports contradicted earlier ones"),
+        ("malformed", "reports were impossible"),
     ] {
         if let count @ 1.. = reading.gauge(level) {
             alarms.push(format!("{count} {what}"));
@@ -363,6 +345,7 @@ impl DisplayNames {
 
     fn order(&self, core: &Core, order: &OrderView) -> PageOrderRow {
         let armed = core.armed_order(order.id);
+        let when = armed.map(|armed| trigger::text(&armed.trigger, |symbol| self.symbol(core, symbol.0)));
         PageOrderRow {
             id: order_id(order.id),
             client_order_id: order.client_order_id.0.to_string(),
@@ -376,8 +359,7 @@ impl DisplayNames {
             leaves: order.leaves.to_string(),
             price: order.price.to_string(),
             status: code_name(order.status).replace('_', " "),
-            when: armed
-                .map_or_else(String::new, |armed| trigger::text(&armed.trigger, |symbol| self.symbol(core, symbol.0))),
+            when: when.unwrap_or_default(),
         }
     }
 }
@@ -402,7 +384,6 @@ fn positions(rights: &Rights, names: &DisplayNames, core: &Core) -> Vec<PagePosi
     open.into_iter().map(row).collect()
 }
 
-/// Formats units of 10⁻⁸.
 fn units(number: i128) -> String {
     i64::try_from(number).map_or_else(|_| format!("{number}e-8"), |units| Price(units).to_string())
 }

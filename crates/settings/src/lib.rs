@@ -10,12 +10,12 @@
 //!         (port, is_busy)
 //!     })
 //! });
-//! let told = mistakes.expect_err("three are wrong").to_string();
+//! let mistakes = mistakes.expect_err("three are wrong").to_string();
 //! assert_eq!(
-//!     told,
+//!     mistakes,
 //!     "oms.toml:2: [listen] port: 80 is out of range; use 1024 to 65535\n\
 //!      oms.toml:3: [listen] unknown key 'prot'; did you mean 'port'?\n\
-//!      oms.toml:4: [listen] wait: 'sometimes' is none of its words; use busy or block"
+//!      oms.toml:4: [listen] wait: 'sometimes' is not allowed; use busy or block"
 //! );
 //! ```
 //!
@@ -32,7 +32,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use mistakes::Mistakes;
-pub use section::Section;
+pub use section::{Section, parse};
 pub use table::{TORN_CELL, table_cells, table_lines};
 
 /// Errors of a settings file.
@@ -68,9 +68,4 @@ pub fn read_text(path: &Path) -> Result<String, SettingsError> {
         io::ErrorKind::NotFound => SettingsError::Missing { file: path.to_owned() },
         _ => SettingsError::Unreadable { file: path.to_owned(), reason },
     })
-}
-
-/// Parses a file's text as [`read`] does; `file` is the prefix of its mistakes and the base of its relative paths.
-pub fn parse<T>(text: &str, file: &Path, take: impl FnOnce(&mut Section<'_>) -> T) -> Result<T, Mistakes> {
-    section::parse_sections(text, file, take)
 }

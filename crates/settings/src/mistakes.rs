@@ -33,8 +33,8 @@ impl Mistakes {
 
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (line, sentence)) in self.list.iter().enumerate() {
-            let end = if place == 0 { "" } else { "\n" };
+        for (index, (line, sentence)) in self.list.iter().enumerate() {
+            let end = if index == 0 { "" } else { "\n" };
             write!(f, "{end}{}:{line}: {sentence}", self.file.display())?;
         }
         Ok(())

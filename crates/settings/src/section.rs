@@ -13,8 +13,8 @@ use crate::Mistakes;
 
 /// A table of a file: its top, a `[section]`, or one of several `[[sections]]`.
 ///
-/// A key that is missing, or whose value is wrong, is `None`. The `need_…` calls report a missing key as a mistake and
-/// return a placeholder of the type, which is never used.
+/// A key that is missing, or whose value is wrong, is `None`. The `require_…` calls report a missing key as a mistake
+/// and return a placeholder of the type, which is never used.
 pub struct Section<'a> {
     file: &'a SourceFile<'a>,
     /// None if the section is not in the file: then all its keys are missing.
@@ -22,7 +22,7 @@ pub struct Section<'a> {
     /// The section's name as in the file, with a space behind; empty at the top.
     title: String,
     /// Byte offset of its begin in the file.
-    at: usize,
+    begin: usize,
     known_keys: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Section<'a> {
                 return Err(format!("must be {} in quotes, not {}", any_of(words), kind(value)));
             };
             let found = words.iter().find(|(word, _)| word == text).map(|(_, meaning)| meaning.clone());
-            found.ok_or_else(|| format!("'{text}' is none of its words; use {}", any_of(words)))
+            found.ok_or_else(|| format!("'{text}' is not allowed; use {}", any_of(words)))
         })
     }
 
@@ -124,14 +124,14 @@ impl<'a> Section<'a> {
 
     /// Reads a `[section]`; a missing section counts as empty.
     pub fn section<T>(&mut self, key: &str, take: impl FnOnce(&mut Section<'_>) -> T) -> T {
-        let (table, at) = self.inner(key).map_or((None, self.at), |(table, at)| (Some(table), at));
-        Section::with_section(self.file, table, format!("[{key}] "), at, take)
+        let (table, begin) = self.inner(key).map_or((None, self.begin), |(table, begin)| (Some(table), begin));
+        Section::with_section(self.file, table, format!("[{key}] "), begin, take)
     }
 
     /// Reads a `[section]`, if it exists.
     pub fn section_if<T>(&mut self, key: &str, take: impl FnOnce(&mut Section<'_>) -> T) -> Option<T> {
-        let (table, at) = self.inner(key)?;
-        Some(Section::with_section(self.file, Some(table), format!("[{key}] "), at, take))
+        let (table, begin) = self.inner(key)?;
+        Some(Section::with_section(self.file, Some(table), format!("[{key}] "), begin, take))
     }
 
     /// Reads all `[[sections]]` of this name, in the file's order.
@@ -142,25 +142,25 @@ impl<'a> Section<'a> {
             self.add_mistake(key, format!("{wanted} {}", kind(value.get_ref())));
             return Vec::new();
         };
-        let mut taken = Vec::new();
+        let mut values = Vec::new();
         for item in items {
             match item.get_ref() {
                 DeValue::Table(table) => {
                     let title = format!("[[{key}]] ");
-                    taken.push(Section::with_section(self.file, Some(table), title, item.span().start, &mut take));
+                    values.push(Section::with_section(self.file, Some(table), title, item.span().start, &mut take));
                 }
                 other => {
                     self.file.record(item.span().start, false, format!("{}{key}: {wanted} {}", self.title, kind(other)))
                 }
             }
         }
-        taken
+        values
     }
 
     /// Reports a mistake if the key is missing.
     pub fn require(&mut self, key: &str) {
         if self.value(key).is_none() {
-            self.file.record(self.at, true, format!("{}'{key}' is missing", self.title));
+            self.file.record(self.begin, true, format!("{}'{key}' is missing", self.title));
         }
     }
 
@@ -186,24 +186,24 @@ impl<'a> Section<'a> {
 
     /// Reports a mistake of the whole section.
     pub fn add_section_mistake(&mut self, sentence: impl Display) {
-        self.file.record(self.at, false, format!("{}{sentence}", self.title));
+        self.file.record(self.begin, false, format!("{}{sentence}", self.title));
     }
 
     fn with_section<T>(
         file: &'a SourceFile<'a>,
         table: Option<&'a DeTable<'a>>,
         title: String,
-        at: usize,
+        begin: usize,
         take: impl FnOnce(&mut Section<'_>) -> T,
     ) -> T {
-        let mut section = Section { file, table, title, at, known_keys: Vec::new() };
-        let taken = take(&mut section);
+        let mut section = Section { file, table, title, begin, known_keys: Vec::new() };
+        let value = take(&mut section);
         section.report_unknown_keys();
-        taken
+        value
     }
 
     fn value(&mut self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
-        if !self.known_keys.iter().any(|asked| asked == key) {
+        if !self.known_keys.iter().any(|known| known == key) {
             self.known_keys.push(key.to_owned());
         }
         self.table?.get(key)
@@ -220,14 +220,14 @@ impl<'a> Section<'a> {
             self.add_mistake(key, format!("must be a list in brackets, not {}", kind(value.get_ref())));
             return None;
         };
-        let mut taken = Vec::new();
+        let mut values = Vec::new();
         for item in items {
             match take(item.get_ref()) {
-                Ok(value) => taken.push(value),
+                Ok(value) => values.push(value),
                 Err(sentence) => self.file.record(item.span().start, false, format!("{}{key}: {sentence}", self.title)),
             }
         }
-        (taken.len() == items.len()).then_some(taken)
+        (values.len() == items.len()).then_some(values)
     }
 
     fn inner(&mut self, key: &str) -> Option<(&'a DeTable<'a>, usize)> {
@@ -242,13 +242,13 @@ impl<'a> Section<'a> {
     }
 
     fn position(&self, key: &str) -> usize {
-        self.table.and_then(|table| table.get_key_value(key)).map_or(self.at, |(key, _)| key.span().start)
+        self.table.and_then(|table| table.get_key_value(key)).map_or(self.begin, |(key, _)| key.span().start)
     }
 
     fn report_unknown_keys(&self) {
         for key in self.table.into_iter().flat_map(|table| table.keys()) {
             let name = key.get_ref().as_ref();
-            if !self.known_keys.iter().any(|asked| asked == name) {
+            if !self.known_keys.iter().any(|known| known == name) {
                 let remedy = remedy(name, &self.known_keys);
                 self.file.record(key.span().start, true, format!("{}unknown key '{name}'; {remedy}", self.title));
             }
@@ -256,7 +256,6 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The file of the sections.
 struct SourceFile<'a> {
     path: &'a Path,
     /// Byte offset of each line's begin.
@@ -266,22 +265,18 @@ struct SourceFile<'a> {
 }
 
 impl SourceFile<'_> {
-    fn line(&self, at: usize) -> usize {
-        self.lines.partition_point(|&begin| begin <= at).max(1)
+    fn line(&self, offset: usize) -> usize {
+        self.lines.partition_point(|&begin| begin <= offset).max(1)
     }
 
-    fn record(&self, at: usize, of_keys: bool, sentence: String) {
-        self.mistakes.borrow_mut().push((self.line(at), of_keys, sentence));
+    fn record(&self, offset: usize, of_keys: bool, sentence: String) {
+        self.mistakes.borrow_mut().push((self.line(offset), of_keys, sentence));
     }
 }
 
-/// Parses the text, passes it to `parse_sections`, and returns the result or all mistakes.
-pub(crate) fn parse_sections<T>(
-    text: &str,
-    path: &Path,
-    take: impl FnOnce(&mut Section<'_>) -> T,
-) -> Result<T, Mistakes> {
-    let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+/// Parses a file's text as [`read`](crate::read) does; `path` begins each mistake and is the base of relative paths.
+pub fn parse<T>(text: &str, path: &Path, take: impl FnOnce(&mut Section<'_>) -> T) -> Result<T, Mistakes> {
+    let breaks = text.match_indices('\n').map(|(index, _)| index + 1);
     let file = SourceFile { path, lines: [0].into_iter().chain(breaks).collect(), mistakes: RefCell::default() };
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut mistakes = Mistakes::new(path);
@@ -289,7 +284,7 @@ pub(crate) fn parse_sections<T>(
         let Range { start, .. } = error.span().unwrap_or_default();
         mistakes.add(file.line(start), format!("this is no TOML: {}", error.message()));
     }
-    let taken = Section::with_section(&file, Some(table.get_ref()), String::new(), 0, take);
+    let value = Section::with_section(&file, Some(table.get_ref()), String::new(), 0, take);
     // Where the file does not parse, keys seem missing or in the wrong section.
     let unread: Vec<usize> = mistakes.list.iter().map(|&(line, _)| line).collect();
     for (line, of_keys, sentence) in file.mistakes.into_inner() {
@@ -297,7 +292,7 @@ pub(crate) fn parse_sections<T>(
             mistakes.add(line, sentence);
         }
     }
-    mistakes.into_result(taken)
+    mistakes.into_result(value)
 }
 
 fn number<N: Number>(value: &DeValue<'_>, range: &RangeInclusive<N>) -> Result<N, String> {

@@ -58,14 +58,13 @@ impl TestAuthority {
         params.distinguished_name.push(rcgen::DnType::CommonName, file);
         params.not_after = date_time_ymd(year, 1, 1);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        let serial = u64::from_le_bytes(*b"tickpath")
-            ^ file.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-        let serial = serial >> 1;
+        let hash = file.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        let serial = (u64::from_le_bytes(*b"tickpath") ^ hash) >> 1;
         params.serial_number = Some(SerialNumber::from(serial));
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
-        let place = |what: &str| self.folder.join(format!("{file}.{what}.pem"));
-        let identity = TestCertificate { cert: place("cert"), key: place("key"), serial };
+        let path = |what: &str| self.folder.join(format!("{file}.{what}.pem"));
+        let identity = TestCertificate { cert: path("cert"), key: path("key"), serial };
         fs::write(&identity.cert, certificate.pem()).expect("the folder is the test's");
         fs::write(&identity.key, key.serialize_pem()).expect("the folder is the test's");
         identity

@@ -50,7 +50,12 @@ pub fn client_config(
     identity: Option<(&Path, &Path)>,
     versions: &[&'static SupportedProtocolVersion],
 ) -> Result<ClientConfig, String> {
-    let roots = ca.map_or_else(host_roots, roots_from_file)?;
+    let roots = match ca {
+        Some(file) => roots(certificates(file, "ca")?, || missing_certificate(file, "ca"))?,
+        None => roots(rustls_native_certs::load_native_certs().certs, || {
+            "this host trusts no authority; name the file of the server's authority: ?ca=FILE".to_owned()
+        })?,
+    };
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(versions)
         .expect("the provider has these versions")
@@ -86,20 +91,18 @@ pub fn describe_error(error: &Error, host: &str) -> String {
         Error::InvalidMessage(_) => {
             "what answers there speaks no TLS; ask for none, or check the port for one that does".to_owned()
         }
-        Error::PeerIncompatible(_) => "it speaks no version of TLS that is spoken here".to_owned(),
+        Error::PeerIncompatible(_) => "it supports no version of TLS that this host supports".to_owned(),
         Error::AlertReceived(CertificateRequired) => {
-            "it wants to know who comes; name a certificate of its authority and the key: cert=FILE&key=FILE".to_owned()
+            "it requires a client certificate; name one of its authority and the key: cert=FILE&key=FILE".to_owned()
         }
         Error::AlertReceived(CertificateRevoked) => "it has revoked our certificate; have another one made".to_owned(),
         Error::AlertReceived(CertificateExpired) => "our certificate has expired; have it renewed".to_owned(),
         Error::AlertReceived(
             alert @ (BadCertificate | CertificateUnknown | UnknownCA | AccessDenied | HandshakeFailure),
-        ) => {
-            format!(
-                "it refused our certificate, or wants one ({alert:?}); name one of its authority and the key: \
-                 cert=FILE&key=FILE"
-            )
-        }
+        ) => format!(
+            "it refused our certificate, or wants one ({alert:?}); name one of its authority and the key: \
+             cert=FILE&key=FILE"
+        ),
         other => format!("{other}; its log may tell more"),
     }
 }
@@ -116,9 +119,7 @@ fn describe_certificate_error(why: &CertificateError, host: &str) -> String {
                 .to_owned()
         }
         NotValidForName | NotValidForNameContext { .. } => {
-            format!(
-                "its certificate is not for '{host}'; connect by a name that is in it, or have one made for this name"
-            )
+            format!("its certificate is not for '{host}'; connect by a name in it, or have one made for this name")
         }
         Expired | ExpiredContext { .. } => "its certificate has expired; have it renewed".to_owned(),
         NotValidYet | NotValidYetContext { .. } => {
@@ -128,10 +129,11 @@ fn describe_certificate_error(why: &CertificateError, host: &str) -> String {
     }
 }
 
-fn roots_from_file(file: &Path) -> Result<RootCertStore, String> {
+/// Returns the authorities among these certificates, or the error if there are none.
+fn roots(certificates: Vec<CertificateDer<'static>>, none: impl FnOnce() -> String) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(certificates(file, "ca")?);
-    if taken > 0 { Ok(roots) } else { Err(missing_certificate(file, "ca")) }
+    let (added, _) = roots.add_parsable_certificates(certificates);
+    if added > 0 { Ok(roots) } else { Err(none()) }
 }
 
 /// Reads the certificates of a file, at least one.
@@ -144,13 +146,4 @@ fn certificates(file: &Path, option: &str) -> Result<Vec<CertificateDer<'static>
 
 fn missing_certificate(file: &Path, option: &str) -> String {
     format!("{}: there is no certificate in it; '{option}' must be a PEM file with one", file.display())
-}
-
-fn host_roots() -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    match taken {
-        0 => Err("this host trusts no authority; name the file of the server's authority: ?ca=FILE".to_owned()),
-        _ => Ok(roots),
-    }
 }

@@ -46,8 +46,8 @@ fn process() {
         panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
     }
     let settings = Settings::read(&folder.join("oms.toml")).unwrap_or_else(|faults| panic!("{faults}"));
-    let (events, told) = sync_channel(4096);
-    std::thread::spawn(move || told.into_iter().for_each(drop));
+    let (events, received) = sync_channel(4096);
+    std::thread::spawn(move || received.into_iter().for_each(drop));
     let topic = LogPath::shared_memory(settings.ticks.as_deref().expect("it has ticks")).expect("a good name");
     let mut ticks = None;
     while ticks.is_none() {

@@ -25,10 +25,10 @@ const QUEUE: &str = "jobs";
 const MAX_SECONDS: &str = "120";
 
 #[test]
-fn what_c_publishes_everybody_receives() {
+fn messages_published_by_c_reach_c_and_rust() {
     let (programs, bus) = (Programs::new(), Bus::new("publishes"));
-    let said = programs.say("examples/publish.c", &[&bus.url, TOPIC, "20"]);
-    assert_eq!(said, "published 20\n");
+    let printed = programs.say("examples/publish.c", &[&bus.url, TOPIC, "20"]);
+    assert_eq!(printed, "published 20\n");
     let all: Vec<u64> = (0..20).collect();
     let received = programs.say("examples/subscribe.c", &[&bus.url, TOPIC, "20"]);
     assert_eq!(numbers(&received), all, "{received}");
@@ -38,7 +38,7 @@ fn what_c_publishes_everybody_receives() {
 }
 
 #[test]
-fn what_rust_publishes_c_receives() {
+fn messages_published_by_rust_reach_c() {
     let (programs, bus) = (Programs::new(), Bus::new("receives"));
     let subscriber = programs.compile("examples/subscribe.c");
     let mut receiving = bounded(&subscriber, &[&bus.url, TOPIC, "100"]);
@@ -80,7 +80,7 @@ fn c_and_rust_share_a_queue() {
 }
 
 #[test]
-fn every_misuse_is_told_in_words() {
+fn every_misuse_has_a_status_and_a_sentence() {
     let (programs, bus) = (Programs::new(), Bus::new("misuse"));
     misuse::check(misuse::OF_THE_BUS, &programs.say("tests/c/abuse.c", &[&bus.url]));
 }
@@ -161,15 +161,15 @@ fn bounded(program: &Path, arguments: &[&str]) -> Command {
 /// Returns the output of a command, which must succeed.
 fn stdout_of(command: &mut Command) -> String {
     let ended = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let [said, errors] = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
-    assert!(ended.status.success(), "{command:?}: {}\n{said}{errors}", ended.status);
-    said
+    let [printed, errors] = [ended.stdout, ended.stderr].map(|printed| String::from_utf8_lossy(&printed).into_owned());
+    assert!(ended.status.success(), "{command:?}: {}\n{printed}{errors}", ended.status);
+    printed
 }
 
 /// Parses the sequence numbers that a program has received.
-fn numbers(said: &str) -> Vec<u64> {
-    let told = said.lines().filter_map(|line| line.strip_prefix("number "));
-    let digits = told.map(|line| line.split(',').next().unwrap_or_default());
+fn numbers(printed: &str) -> Vec<u64> {
+    let lines = printed.lines().filter_map(|line| line.strip_prefix("number "));
+    let digits = lines.map(|line| line.split(',').next().unwrap_or_default());
     digits.map(|digits| digits.parse().unwrap_or_else(|e| panic!("{digits}: {e}"))).collect()
 }
 

@@ -47,7 +47,7 @@ pub(crate) const OF_THE_BUS: &ExpectedErrors = &[
     ("bad topic, subscriber", INVALID, "'a/b' is no topic name"),
     ("size of nothing", INVALID, "is 0 bytes, which is too small"),
     ("size too small", INVALID, "too small; set its field size to sizeof(tp_publisher_config)"),
-    ("size of the future", INVALID, "take the library that belongs to it"),
+    ("size of the future", INVALID, "more than this library knows"),
     ("unknown policy", INVALID, "9 is no tp_policy"),
     ("age on a log", UNSUPPORTED, "remove messages by their age"),
     ("unknown start", INVALID, "9 is no tp_start"),
@@ -61,11 +61,11 @@ pub(crate) const OF_THE_BUS: &ExpectedErrors = &[
     ("counted deliveries on a log", UNSUPPORTED, "count how often a message was delivered"),
     ("unknown wait of a puller", INVALID, "9 is no tp_wait"),
     ("queue size of the future", INVALID, "tp_queue_config is 41 bytes"),
-    ("kind 15", INVALID, "the kind 15 is not ours to give"),
+    ("kind 15", INVALID, "the kind 15 is reserved; use"),
     ("null data", INVALID, "data is null, and len is 4"),
     ("length below zero", TOO_LARGE, "was len below 0?"),
     ("long message", TOO_LARGE, "a message of 2097152 bytes does not fit"),
-    ("null batch", INVALID, "no 2 slices are there"),
+    ("null batch", INVALID, "the pointer to 2 slices is null"),
     ("null done", INVALID, "done is null"),
     ("null data in a batch", INVALID, "data is null, and len is 4"),
     ("done of that batch", OK, ""),
@@ -111,7 +111,7 @@ pub(crate) const OF_A_SESSION: &ExpectedErrors = &[
     ("null config", INVALID, "url is null"),
     ("null out", INVALID, "out is null"),
     ("size of nothing", INVALID, "too small; set its field size to sizeof(tp_orders_config)"),
-    ("size of the future", INVALID, "take the library that belongs to it"),
+    ("size of the future", INVALID, "more than this library knows"),
     ("null user", INVALID, "user is null"),
     ("null password", INVALID, "password is null"),
     ("url of a bus", INVALID, "'shm://oms' is no address of an OMS"),
@@ -145,7 +145,7 @@ pub(crate) const OF_A_SESSION: &ExpectedErrors = &[
     ("null events", INVALID, "events is null"),
     ("count of null events", OK, ""),
     ("size of no event", INVALID, "tp_order_event is 0 bytes"),
-    ("size of a later event", INVALID, "take the library that belongs to it"),
+    ("size of a later event", INVALID, "more than this library knows"),
     ("no room at all", OK, ""),
     ("submit in a fork", FORKED, "this tp_orders was opened before the process was forked"),
     ("poll in a fork", FORKED, "this tp_orders was opened before the process was forked"),
@@ -176,10 +176,10 @@ const OTHER: i32 = 16;
 const ENDED: i32 = 17;
 
 /// Compares a program's output with its table, line by line.
-pub(crate) fn check(says: &ExpectedErrors, said: &str) {
-    let mut lines = said.lines();
+pub(crate) fn check(says: &ExpectedErrors, output: &str) {
+    let mut lines = output.lines();
     for (what, status, part) in says {
-        let line = lines.next().unwrap_or_else(|| panic!("nothing was said of '{what}':\n{said}"));
+        let line = lines.next().unwrap_or_else(|| panic!("nothing was said of '{what}':\n{output}"));
         let sentence = line.strip_prefix(&format!("{what}: {status} "));
         let is_told = sentence.is_some_and(|sentence| sentence.contains(part));
         assert!(is_told, "'{what}: {status} …{part}…' was to be said, not '{line}'");

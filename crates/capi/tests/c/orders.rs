@@ -47,8 +47,8 @@ fn c_reads_ticks_without_an_offset() {
     };
     publisher.publish(1, Kind::TopOfBook.code(), top.as_bytes()).expect("it never waits");
     publisher.publish(2, Kind::Trade.code(), trade.as_bytes()).expect("it never waits");
-    let said = programs.say("tests/c/ticks.c", &[&bus.url, TOPIC, "2"]);
-    assert_eq!(said, "top -1 2 3 4 5 6\ntrade 7 8 9 10 11 2\n");
+    let output = programs.say("tests/c/ticks.c", &[&bus.url, TOPIC, "2"]);
+    assert_eq!(output, "top -1 2 3 4 5 6\ntrade 7 8 9 10 11 2\n");
 }
 
 #[test]
@@ -56,20 +56,20 @@ fn an_order_leaves_at_its_price_and_names_its_tick() {
     let (programs, desk) = (Programs::new(), Desk::new());
     let (_exchange, _oms) = desk.start_all();
     let (ticks, oms, password, symbol) = (desk.ticks(), desk.url("unix"), desk.password_file(), SYMBOL.to_string());
-    let said = programs.say("examples/orders.c", &["shm://", &ticks, &oms, USER, &password, &symbol, "61801"]);
-    assert!(said.contains("session 0 is connected\n"), "{said}");
+    let output = programs.say("examples/orders.c", &["shm://", &ticks, &oms, USER, &password, &symbol, "61801"]);
+    assert!(output.contains("session 0 is connected\n"), "{output}");
     let filled = format!(
         "exec_type {}, status {}, filled {ONE}, last price {ASK}, in 10^-8\n",
         ExecType::Trade.code(),
         OrdStatus::Filled.code()
     );
-    assert!(said.ends_with(&filled), "'{filled}' behind all in\n{said}");
+    assert!(output.ends_with(&filled), "'{filled}' behind all in\n{output}");
     let order = desk.orders().into_iter().find(|order| order.quantity == Quantity(ONE)).expect("the exchange had it");
     assert_ne!(order.cause, 0, "it was sent because of a tick");
 }
 
 #[test]
-fn what_becomes_of_an_order_is_told_in_numbers() {
+fn the_life_of_an_order_is_reported_in_numbers() {
     let (programs, desk) = (Programs::new(), Desk::new());
     let (_exchange, _oms) = desk.start_all();
     let program = programs.compile("tests/c/session.c");
@@ -135,11 +135,11 @@ fn a_session_survives_its_oms() {
 }
 
 #[test]
-fn every_misuse_of_a_session_is_told_in_words() {
+fn every_misuse_of_a_session_has_a_status_and_a_sentence() {
     let (programs, desk) = (Programs::new(), Desk::new());
     let (_exchange, _oms) = desk.start_all();
-    let said = programs.say("tests/c/asks.c", &[&desk.url("unix"), USER, PASSWORD]);
-    misuse::check(misuse::OF_A_SESSION, &said);
+    let output = programs.say("tests/c/asks.c", &[&desk.url("unix"), USER, PASSWORD]);
+    misuse::check(misuse::OF_A_SESSION, &output);
 }
 
 /// The numbers of a line by name, and its sentence.
@@ -186,16 +186,16 @@ impl Session {
     /// Sends a command; returns the last line of the answer.
     fn ask(&mut self, command: &str) -> PrintedEvent {
         writeln!(self.commands, "{command}").unwrap_or_else(|e| panic!("{command}: {e}"));
-        let mut said: Vec<String> = Vec::new();
+        let mut output: Vec<String> = Vec::new();
         loop {
             let mut line = String::new();
             let bytes = self.says.read_line(&mut line).expect("it says text");
-            assert!(bytes > 0, "it ended in the middle of '{command}', of which it said {said:?}");
+            assert!(bytes > 0, "it ended in the middle of '{command}', of which it said {output:?}");
             if line.trim_end() == "." {
-                let last = said.pop().unwrap_or_else(|| panic!("it said nothing to '{command}'"));
+                let last = output.pop().unwrap_or_else(|| panic!("it said nothing to '{command}'"));
                 return read(&last);
             }
-            said.push(line);
+            output.push(line);
         }
     }
 

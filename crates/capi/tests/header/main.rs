@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{env, fs};
 
 #[test]
-fn the_header_is_what_the_sources_say() {
+fn the_header_matches_the_sources() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(package.join("cbindgen.toml")).expect("cbindgen.toml can be read");
     let made = cbindgen::Builder::new().with_config(config).with_src(package.join("src/lib.rs")).generate();

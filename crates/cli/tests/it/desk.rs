@@ -448,7 +448,7 @@ fn rights_and_tables_change_while_the_oms_runs() {
     let ran = desk.tickpath("oms reload --config @/oms.toml");
     assert!(ran.code == Some(2) && ran.err.contains("accounts.csv:5"), "{}{}", ran.out, ran.err);
     oms.signal("-HUP");
-    oms.await_words("what was known stays");
+    oms.await_words("the previous configuration stays in force");
     assert!(desk.order("new BTCUSDT buy 9 60000").out.contains("new new"), "a mistake changes nothing");
     desk.change("accounts.csv", "\n2,many,", "\n2,100,");
     let ran = desk.tickpath("oms reload --config @/oms.toml");

@@ -204,7 +204,7 @@ fn a_blocked_drop_copy_stays_logged_in_and_prints_each_report_once() {
     // The heartbeat limit has passed when the OMS ends a session that sends nothing after its logon.
     for session in [1, 3] {
         let _silent = connect(&desk, session);
-        oms.await_words(&format!("trader is gone from session {session}: no word for"));
+        oms.await_words(&format!("trader has left session {session}: no message for"));
     }
     assert!(!oms.err().contains("back is gone"), "{}", oms.err());
     copy.read();

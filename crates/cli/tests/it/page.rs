@@ -227,7 +227,7 @@ fn metrics_and_the_terminal_show_the_same_numbers() {
     assert!(top.out.contains("running") && !top.out.contains("does not run"), "{}", top.out);
     assert_eq!(again.interrupt().code, Some(0));
     let second = shown.desk.tickpath("top --config @/oms.toml");
-    assert!(second.out.contains("counts on this host"), "nothing is left of one that stopped: {}", second.out);
+    assert!(second.out.contains("runs on this host"), "nothing is left of one that stopped: {}", second.out);
 }
 
 /// Returns the answer, head and body, to a GET request with these headers.

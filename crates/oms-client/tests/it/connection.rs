@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 use crate::fake_oms::{FakeOms, FakePeer, JOURNAL, back, event_keys, lost, order, report, reports, until, welcome};
 
 #[test]
-fn requests_go_out_and_reports_come_in_over_either_socket() {
+fn requests_and_reports_pass_over_unix_and_tcp() {
     for oms in [FakeOms::unix(), FakeOms::tcp()] {
         let (mut client, mut peer) = oms.meet(oms.config(), welcome(5, 9));
         assert!(client.is_connected());
@@ -37,7 +37,7 @@ fn requests_go_out_and_reports_come_in_over_either_socket() {
 }
 
 #[test]
-fn gathered_requests_leave_together() {
+fn queued_requests_are_sent_together() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
     for id in 0..100 {
@@ -48,7 +48,7 @@ fn gathered_requests_leave_together() {
 }
 
 #[test]
-fn a_logon_asks_for_what_its_program_wants() {
+fn a_logon_carries_the_programs_configuration() {
     let oms = FakeOms::unix();
     let known = Since::Report { journal: 5, number: 6, last_sum: 7 };
     for (since, asked) in [(Since::Start, (0, 0, 0)), (Since::Now, (0, u64::MAX, 0)), (known, (5, 6, 7))] {
@@ -64,18 +64,18 @@ fn a_logon_asks_for_what_its_program_wants() {
 }
 
 #[test]
-fn gaps_and_doubles_are_told_and_counted() {
+fn gaps_and_duplicates_are_reported_and_counted() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 3));
     peer.report([3, 4, 4, 7, 3, 8]);
-    let told = event_keys(&reports(&mut client, 4));
-    assert_eq!(told, ["connected", "report 3", "report 4", "double 4", "gap 5 7", "report 7", "double 3", "report 8"]);
+    let keys = event_keys(&reports(&mut client, 4));
+    assert_eq!(keys, ["connected", "report 3", "report 4", "double 4", "gap 5 7", "report 7", "double 3", "report 8"]);
     let counts = client.counts();
     assert_eq!((counts.reports, counts.gaps, counts.missing, counts.duplicates), (4, 1, 2, 2));
 }
 
 #[test]
-fn reports_may_come_byte_by_byte_and_from_another_version() {
+fn reports_are_read_byte_by_byte_and_from_another_version() {
     let oms = FakeOms::tcp();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
     let mut longer = report(0).as_bytes().to_vec();
@@ -101,7 +101,7 @@ fn reports_may_come_byte_by_byte_and_from_another_version() {
 }
 
 #[test]
-fn questions_and_words_have_no_number() {
+fn queries_and_admin_commands_have_no_number() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
     client.query(Query { what: Query::ORDERS, ..Query::default() }).unwrap();
@@ -120,7 +120,7 @@ fn questions_and_words_have_no_number() {
 }
 
 #[test]
-fn what_is_no_request_does_not_leave() {
+fn an_invalid_request_is_not_sent() {
     let oms = FakeOms::unix();
     let (mut client, _peer) = oms.meet(oms.config(), welcome(0, 0));
     let sideless = Request::New(NewOrder::default());
@@ -131,7 +131,7 @@ fn what_is_no_request_does_not_leave() {
 }
 
 #[test]
-fn an_oms_that_does_not_read_blocks_nobody_and_gets_each_request_once() {
+fn a_deaf_oms_blocks_no_send_and_gets_each_request_once() {
     for oms in [FakeOms::unix(), FakeOms::tcp()] {
         let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
         let mut sent = 0;
@@ -161,7 +161,7 @@ fn an_oms_that_does_not_read_blocks_nobody_and_gets_each_request_once() {
 }
 
 #[test]
-fn both_sides_say_that_they_live() {
+fn both_sides_send_heartbeats() {
     let oms = FakeOms::unix();
     let quick = |next_request, next_report| tickpath_oms_protocol::Welcome {
         heartbeat_ms: 1_000,
@@ -194,7 +194,7 @@ fn both_sides_say_that_they_live() {
 }
 
 #[test]
-fn a_client_that_closes_says_all_it_has_to_say() {
+fn a_closing_client_sends_its_queued_requests() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
     for id in 0..10 {
@@ -224,7 +224,7 @@ fn keep_alive(client: &mut Client, mut peer: FakePeer, next_report: u64) -> Fake
 }
 
 #[test]
-fn a_program_that_takes_no_events_for_a_while_stays_and_misses_none() {
+fn keep_alive_holds_the_session_and_loses_no_event() {
     let quick = Welcome { heartbeat_ms: 500, ..welcome(0, 0) };
     for oms in [FakeOms::unix(), FakeOms::tcp()] {
         let (mut client, mut peer) = oms.meet(oms.config(), quick);
@@ -243,7 +243,7 @@ fn a_program_that_takes_no_events_for_a_while_stays_and_misses_none() {
 }
 
 #[test]
-fn a_client_knows_whether_the_stamps_are_of_its_own_clock() {
+fn a_client_detects_whether_stamps_are_of_its_clock() {
     let (oms, clock) = (FakeOms::unix(), HostClock::get().unwrap());
     for (stamp, is_shared) in [(None, true), (Some(0), false), (Some(u64::MAX), false)] {
         let (client, _peer) = oms.beside(oms.config(), |mut peer| {

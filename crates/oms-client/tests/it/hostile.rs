@@ -35,10 +35,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_bytes_of_a_session(said in vec(bytes(), 0..20)) {
+    fn any_bytes_of_a_session(output in vec(bytes(), 0..20)) {
         let oms = FakeOms::unix();
         let (mut client, mut peer) = oms.meet(Config { reconnect: false, ..oms.config() }, welcome(2, 2));
-        peer.try_say(&said.concat());
+        peer.try_say(&output.concat());
         drop(peer);
         let events = drain(&mut client);
         prop_assert!(matches!(events.last(), Some(ClientEvent::Disconnected { .. })), "{:?}", events);
@@ -47,20 +47,20 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_of_a_logon(said in vec(bytes(), 1..5), answers in any::<bool>()) {
+    fn any_bytes_of_a_logon(output in vec(bytes(), 1..5), answers in any::<bool>()) {
         let oms = FakeOms::unix();
         let (client, ()) = oms.beside(oms.config(), |mut peer| {
             if answers {
                 peer.logon();
             }
-            peer.try_say(&said.concat());
+            peer.try_say(&output.concat());
         });
         prop_assert!(!client.unwrap_err().to_string().is_empty());
     }
 }
 
 #[test]
-fn heads_that_lie_end_the_connection() {
+fn a_wrong_header_ends_the_connection() {
     let report = Message::ExecutionReport.code();
     for head in [
         FrameHeader { length: MAX_PAYLOAD as u32 + 1, kind: report, ..FrameHeader::default() },
@@ -77,7 +77,7 @@ fn heads_that_lie_end_the_connection() {
 }
 
 #[test]
-fn the_last_of_all_numbers_ends_nothing() {
+fn the_highest_sequence_number_does_not_overflow() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(Config { reconnect: false, ..oms.config() }, welcome(u64::MAX - 1, u64::MAX));
     peer.report_raw(u64::MAX);

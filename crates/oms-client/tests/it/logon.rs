@@ -9,32 +9,32 @@ use zerocopy::IntoBytes;
 
 use crate::fake_oms::{FakeOms, PASSWORD, order, welcome};
 
-fn told(config: Config) -> String {
+fn error_text(config: Config) -> String {
     Client::connect(config).map(drop).unwrap_err().to_string()
 }
 
 #[test]
-fn nobody_there_is_told_with_the_place() {
+fn an_unreachable_address_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let (none, file) = (folder.path().join("none.sock"), folder.path().join("file"));
     fs::write(&file, "no socket").unwrap();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for url in [format!("unix://{}", none.display()), format!("unix://{}", file.display()), format!("tcp://{free}")] {
-        let told = told(Config::new(url.clone(), "anna", "x"));
-        assert!(told.contains(&url) && told.contains("is it running"), "{told}");
+        let text = error_text(Config::new(url.clone(), "anna", "x"));
+        assert!(text.contains(&url) && text.contains("is it running"), "{text}");
     }
 }
 
 #[test]
-fn an_address_that_is_none_is_told_without_its_password() {
+fn an_invalid_address_is_reported_without_its_password() {
     for url in ["", "oms.sock", "redis://host", "tcp://anna:horse@host:1"] {
-        let told = told(Config::new(url, "anna", "x"));
-        assert!(told.contains("tcp://HOST:PORT") && !told.contains("horse"), "{told}");
+        let text = error_text(Config::new(url, "anna", "x"));
+        assert!(text.contains("tcp://HOST:PORT") && !text.contains("horse"), "{text}");
     }
 }
 
 #[test]
-fn a_wrong_password_is_refused_in_the_words_of_the_oms() {
+fn a_wrong_password_gets_the_sentence_of_the_oms() {
     let oms = FakeOms::unix();
     let (client, ()) = oms.beside(Config::new(oms.url(), "anna", "wrong"), |mut peer| peer.check_password());
     let Err(ClientError::Refused { refusal, sentence }) = client else { panic!("{client:?}") };
@@ -43,14 +43,14 @@ fn a_wrong_password_is_refused_in_the_words_of_the_oms() {
 }
 
 #[test]
-fn a_user_who_cannot_be_is_refused_here() {
+fn an_invalid_user_name_is_refused_locally() {
     let oms = FakeOms::unix();
     let refused = Client::connect(Config::new(oms.url(), "anna,admin", "x"));
     assert!(matches!(refused, Err(ClientError::Logon(ScramError::User))), "{refused:?}");
 }
 
 #[test]
-fn an_oms_that_does_not_know_the_secret_is_not_believed() {
+fn an_oms_without_the_secret_is_refused() {
     let oms = FakeOms::unix();
     let (client, ()) = oms.beside(oms.config(), |mut peer| {
         let (_, server_final) = peer.prove(&Secret::from_password("another"));
@@ -62,7 +62,7 @@ fn an_oms_that_does_not_know_the_secret_is_not_believed() {
 }
 
 #[test]
-fn an_oms_that_asks_for_too_much_or_too_little_work_is_not_answered() {
+fn iterations_out_of_bounds_are_not_answered() {
     let oms = FakeOms::unix();
     for iterations in [1, 2_000_000] {
         let (client, ()) = oms.beside(oms.config(), |mut peer| {
@@ -76,7 +76,7 @@ fn an_oms_that_asks_for_too_much_or_too_little_work_is_not_answered() {
 }
 
 #[test]
-fn an_oms_of_a_version_that_was_not_offered_is_refused() {
+fn a_version_that_was_not_offered_is_refused() {
     let oms = FakeOms::unix();
     for version in [0, VERSION + 1] {
         let (client, _) = oms.beside(oms.config(), |mut peer| peer.let_in(Welcome { version, ..welcome(0, 0) }));
@@ -85,7 +85,7 @@ fn an_oms_of_a_version_that_was_not_offered_is_refused() {
 }
 
 #[test]
-fn a_logon_that_takes_too_long_is_given_up_however_slowly_it_goes_on() {
+fn a_slow_logon_times_out() {
     let oms = FakeOms::tcp();
     let config = || Config { connect_timeout_ms: 200, ..oms.config() };
     let silent = oms.beside(config(), |mut peer| {
@@ -108,7 +108,7 @@ fn a_logon_that_takes_too_long_is_given_up_however_slowly_it_goes_on() {
 }
 
 #[test]
-fn an_oms_that_goes_in_the_middle_is_told() {
+fn an_oms_that_closes_during_the_logon_is_an_error() {
     let oms = FakeOms::unix();
     let (client, ()) = oms.beside(oms.config(), |mut peer| drop(peer.logon()));
     assert!(matches!(client, Err(ClientError::Closed | ClientError::Lost(_))), "{client:?}");
@@ -116,8 +116,8 @@ fn an_oms_that_goes_in_the_middle_is_told() {
         peer.logon();
         peer.refuse(LogonRejectReason::Stopping, "the OMS stops;\u{1b}[31m come back");
     });
-    let told = client.unwrap_err().to_string();
-    assert_eq!(told, "the OMS refused: the OMS stops; [31m come back", "and nothing of it steers a terminal");
+    let text = client.unwrap_err().to_string();
+    assert_eq!(text, "the OMS refused: the OMS stops; [31m come back", "and nothing of it steers a terminal");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_password_is_not_printed() {
 }
 
 #[test]
-fn an_oms_that_opens_no_lanes_is_spoken_to_by_its_socket() {
+fn without_lanes_the_client_uses_the_socket() {
     let oms = FakeOms::unix();
     let config = Config { url: format!("shm+{}", oms.url()), ..oms.config() };
     let (client, (mut peer, logon)) = oms.beside(config.clone(), |mut peer| {

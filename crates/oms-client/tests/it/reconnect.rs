@@ -8,7 +8,7 @@ use zerocopy::IntoBytes;
 use crate::fake_oms::{FakeOms, JOURNAL, back, event_keys, lost, order, report, reports, until, until_over, welcome};
 
 #[test]
-fn a_client_goes_on_where_it_was() {
+fn a_client_resumes_after_a_disconnect() {
     for oms in [FakeOms::unix(), FakeOms::tcp()] {
         let (mut client, mut peer) = oms.meet(oms.config(), welcome(10, 100));
         for id in 0..5 {
@@ -38,7 +38,7 @@ fn a_client_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_a_heartbeat_confirms_is_not_handed_back() {
+fn confirmed_requests_are_not_returned() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
     for id in 0..5 {
@@ -57,7 +57,7 @@ fn what_a_heartbeat_confirms_is_not_handed_back() {
 }
 
 #[test]
-fn another_journal_is_told_and_what_is_open_is_in_doubt() {
+fn another_journal_is_reported_and_open_requests_are_in_doubt() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 50));
     client.send(&order(1)).unwrap();
@@ -68,13 +68,13 @@ fn another_journal_is_told_and_what_is_open_is_in_doubt() {
     let mut peer = oms.accept();
     peer.let_in(Welcome { journal: 88, ..welcome(0, 0) });
     peer.report([0]);
-    let told = event_keys(&reports(&mut client, 1));
-    assert_eq!(told, ["connected", "journal 77 88", "in doubt 0 1", "report 0"]);
+    let keys = event_keys(&reports(&mut client, 1));
+    assert_eq!(keys, ["connected", "journal 77 88", "in doubt 0 1", "report 0"]);
     assert_eq!(client.send(&order(2)), Ok(0));
 }
 
 #[test]
-fn numbers_that_somebody_else_has_used_leave_doubt() {
+fn numbers_used_by_another_client_leave_requests_in_doubt() {
     let oms = FakeOms::unix();
     let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
     client.send(&order(1)).unwrap();
@@ -86,17 +86,17 @@ fn numbers_that_somebody_else_has_used_leave_doubt() {
 }
 
 #[test]
-fn a_program_that_starts_again_goes_on_where_it_was() {
+fn a_restarted_program_resumes_from_its_last_report() {
     let oms = FakeOms::unix();
     let since = Since::Report { journal: JOURNAL, number: 5, last_sum: 1 };
-    for (told, welcome) in [
+    for (expected, welcome) in [
         (vec!["connected"], welcome(0, 5)),
         (vec!["connected", "gap 5 8"], welcome(0, 8)),
         (vec!["connected", "again 2 5"], welcome(0, 2)),
         (vec!["connected", "journal 77 9"], Welcome { journal: 9, ..welcome(0, 0) }),
     ] {
         let (mut client, _peer) = oms.meet(Config { since, ..oms.config() }, welcome);
-        assert_eq!(event_keys(&back(&mut client)), told);
+        assert_eq!(event_keys(&back(&mut client)), expected);
     }
     let (mut client, _peer) = oms.meet(Config { since: Since::Start, ..oms.config() }, welcome(0, 30));
     assert_eq!(
@@ -107,7 +107,7 @@ fn a_program_that_starts_again_goes_on_where_it_was() {
 }
 
 #[test]
-fn failures_are_told_once_and_do_not_end_the_client() {
+fn a_repeated_failure_is_reported_once() {
     let oms = FakeOms::unix();
     let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
     drop(peer);
@@ -126,7 +126,7 @@ fn failures_are_told_once_and_do_not_end_the_client() {
 }
 
 #[test]
-fn a_password_that_does_not_hold_any_more_ends_the_client() {
+fn a_changed_password_ends_the_client() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
     client.send(&order(1)).unwrap();
@@ -144,7 +144,7 @@ fn a_password_that_does_not_hold_any_more_ends_the_client() {
 }
 
 #[test]
-fn a_session_that_another_has_taken_over_is_not_fought_for() {
+fn a_client_does_not_retake_a_session_taken_over() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
     peer.refuse(LogonRejectReason::InUse, "another logon has taken the session over");
@@ -154,7 +154,7 @@ fn a_session_that_another_has_taken_over_is_not_fought_for() {
 }
 
 #[test]
-fn a_session_that_another_has_when_the_client_comes_again_is_not_fought_for() {
+fn a_reconnect_leaves_a_session_to_the_client_that_holds_it() {
     let oms = FakeOms::unix();
     let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
     client.send(&order(1)).unwrap();
@@ -169,7 +169,7 @@ fn a_session_that_another_has_when_the_client_comes_again_is_not_fought_for() {
 }
 
 #[test]
-fn what_the_oms_took_meanwhile_may_be_that_of_another_client() {
+fn another_clients_requests_leave_own_requests_in_doubt() {
     let oms = FakeOms::unix();
     let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
     client.send(&order(1)).unwrap();
@@ -182,7 +182,7 @@ fn what_the_oms_took_meanwhile_may_be_that_of_another_client() {
 }
 
 #[test]
-fn an_oms_that_says_goodbye_is_called_again() {
+fn a_client_reconnects_after_a_logout_of_the_oms() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
     peer.report([0]);
@@ -195,7 +195,7 @@ fn an_oms_that_says_goodbye_is_called_again() {
 }
 
 #[test]
-fn without_reconnecting_a_loss_is_the_end() {
+fn without_reconnects_a_loss_ends_the_client() {
     let oms = FakeOms::tcp();
     let (mut client, mut peer) = oms.meet(Config { reconnect: false, ..oms.config() }, welcome(0, 0));
     client.send(&order(1)).unwrap();
@@ -210,7 +210,7 @@ fn without_reconnecting_a_loss_is_the_end() {
 }
 
 #[test]
-fn what_was_answered_is_not_in_doubt() {
+fn answered_requests_are_not_in_doubt() {
     let oms = FakeOms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
     for id in 1..4 {
@@ -229,7 +229,7 @@ fn what_was_answered_is_not_in_doubt() {
 }
 
 #[test]
-fn who_is_gone_does_not_come_back() {
+fn a_dropped_client_stops_reconnecting() {
     let oms = FakeOms::unix();
     let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
     drop(peer);
@@ -244,7 +244,7 @@ fn who_is_gone_does_not_come_back() {
 }
 
 #[test]
-fn an_oms_that_cuts_each_time_is_not_called_in_a_storm() {
+fn repeated_losses_slow_the_reconnects() {
     let oms = FakeOms::unix();
     let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
     drop(peer);
@@ -259,7 +259,7 @@ fn an_oms_that_cuts_each_time_is_not_called_in_a_storm() {
 }
 
 #[test]
-fn reports_that_come_with_the_welcome_are_not_slept_over() {
+fn reports_behind_the_welcome_are_delivered_before_a_sleep() {
     let oms = FakeOms::unix();
     let (client, _peer) = oms.beside(oms.config(), |mut peer| {
         let (_, server_final) = peer.prove_right();

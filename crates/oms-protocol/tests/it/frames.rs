@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn other_bytes_are_refused_or_are_frames(bytes in vec(any::<u8>(), 0..9000), pieces in vec(1usize..5000, 1..5)) {
+    fn any_bytes_are_frames_or_an_error(bytes in vec(any::<u8>(), 0..9000), pieces in vec(1usize..5000, 1..5)) {
         match receive(&bytes, &pieces) {
             Ok(frames) => prop_assert!(frames.iter().all(|frame| frame.message.len() + frame.text.len() <= MAX_PAYLOAD)),
             Err(e) => prop_assert!(e.to_string().contains("order entry port")),
@@ -80,7 +80,7 @@ proptest! {
 }
 
 #[test]
-fn a_head_that_lies_is_refused_before_its_payload_comes() {
+fn a_wrong_header_is_refused_before_its_payload() {
     let long = FrameHeader { length: MAX_PAYLOAD as u32 + 1, ..FrameHeader::default() };
     assert_eq!(inbox_of(long.as_bytes()).next(), Err(FrameError::Length(4097)));
     let short = FrameHeader { length: 3, fixed: 4, ..FrameHeader::default() };
@@ -88,7 +88,7 @@ fn a_head_that_lies_is_refused_before_its_payload_comes() {
 }
 
 #[test]
-fn a_text_is_cut_where_a_frame_ends() {
+fn a_text_is_cut_at_the_max_payload() {
     let mut stream = Vec::new();
     write_frame_with_text(&mut stream, 1, 2, 3, &[7; 100], &[8; MAX_PAYLOAD]);
     assert_eq!(stream.len(), HEADER_BYTES + MAX_PAYLOAD);
@@ -98,14 +98,14 @@ fn a_text_is_cut_where_a_frame_ends() {
 }
 
 #[test]
-fn the_messages_have_the_sizes_that_are_written_down() {
+fn the_messages_have_the_documented_sizes() {
     assert_eq!((HEADER_BYTES, size_of::<Logon>(), size_of::<Welcome>(), size_of::<Query>()), (24, 48, 56, 16));
     assert_eq!((size_of::<CommandAck>(), size_of::<CopyHeader>(), size_of::<CopyTrailer>()), (8, 24, 40));
     assert_eq!(MAGIC.len(), 8);
 }
 
 #[test]
-fn codes_are_what_they_name() {
+fn codes_match_their_names() {
     for code in 0..=u8::MAX {
         assert!(FrameKind::from_code(code).is_none_or(|kind| kind.code() == code));
         assert!(UserRole::from_code(code).is_none_or(|role| role.code() == code));
@@ -124,7 +124,7 @@ fn inbox_of(bytes: &[u8]) -> FrameBuffer {
 }
 
 #[test]
-fn an_oms_of_before_version_4_does_not_say_whether_a_session_is_a_drop_copy() {
+fn an_oms_before_version_4_does_not_show_a_drop_copy() {
     let of = |version, rights| Welcome { version, rights, ..Welcome::default() }.has_drop_copy();
     assert_eq!((of(3, 0), of(4, 0), of(4, Welcome::DROP_COPY)), (None, Some(false), Some(true)));
 }

@@ -21,7 +21,7 @@ fn log_on(user: &str, password: &str, secret: &Secret) -> (Result<(), ScramError
 }
 
 #[test]
-fn the_password_lets_in_and_another_does_not() {
+fn only_the_right_password_logs_in() {
     for user in ["anna", "anna.b@desk-1", "安娜"] {
         assert_eq!(log_on(user, "correct horse", &ANNA), (Ok(()), Ok(())));
         assert_eq!(log_on(user, "correct horse ", &ANNA).0, Err(ScramError::Proof));
@@ -30,7 +30,7 @@ fn the_password_lets_in_and_another_does_not() {
 }
 
 #[test]
-fn any_password_has_a_secret() {
+fn any_password_makes_a_valid_secret() {
     for password in ["", "a,b=c", "p\u{e4}ssw\u{f6}rd", &"long ".repeat(100)] {
         let secret = Secret::from_password(password);
         assert_ne!(secret, Secret::from_password(password), "each has a salt of its own");
@@ -55,21 +55,23 @@ fn a_proof_is_bound_to_its_connection() {
 }
 
 #[test]
-fn who_does_not_exist_looks_like_who_does() {
+fn unknown_users_look_like_known_users() {
     let challenge = |secret: Secret| {
         let (_, first) = ClientLogon::new("nobody", "x", None).unwrap();
         let (_, challenge) = ServerLogon::begin(&first, None, |_| secret).unwrap();
         let challenge = String::from_utf8(challenge).unwrap();
-        let (_, told) = challenge.split_once(',').unwrap();
-        told.to_owned()
+        let (_, parameters) = challenge.split_once(',').unwrap();
+        parameters.to_owned()
     };
     let decoy = |key: &[u8], user: &str| Secret::decoy(key, user);
     assert_eq!(challenge(decoy(b"key", "nobody")), challenge(decoy(b"key", "nobody")));
     assert_ne!(decoy(b"key", "nobody"), decoy(b"key", "nobody2"));
     assert_ne!(decoy(b"key", "nobody"), decoy(b"another", "nobody"));
-    let (told, of_a_user) = (challenge(decoy(b"key", "nobody")), challenge(ANNA.clone()));
-    let form = |told: &str| (told.len(), told.split_once(",i=").map(|(_, iterations)| iterations.to_owned()));
-    assert_eq!(form(&told), form(&of_a_user));
+    let (parameters, of_a_user) = (challenge(decoy(b"key", "nobody")), challenge(ANNA.clone()));
+    let form = |parameters: &str| {
+        (parameters.len(), parameters.split_once(",i=").map(|(_, iterations)| iterations.to_owned()))
+    };
+    assert_eq!(form(&parameters), form(&of_a_user));
     assert_eq!(log_on("nobody", "x", &decoy(b"key", "nobody")).0, Err(ScramError::Proof));
 }
 
@@ -88,7 +90,7 @@ fn form(secret: &Secret) -> (String, usize) {
 }
 
 #[test]
-fn decoys_have_the_forms_of_the_real_secrets_as_often_as_these() {
+fn decoys_have_the_forms_of_real_secrets_in_proportion() {
     let mut secrets = vec![imported(4096, &"abcd".repeat(8)); 3];
     secrets.push(ANNA.clone());
     let mut decoys = Decoys::new(&secrets);
@@ -116,7 +118,7 @@ fn decoys_have_the_forms_of_the_real_secrets_as_often_as_these() {
 }
 
 #[test]
-fn a_proof_is_good_for_its_own_logon_only() {
+fn a_proof_is_valid_only_for_its_logon() {
     let (mut client, first) = ClientLogon::new("anna", "correct horse", None).unwrap();
     let (server, challenge) = ServerLogon::begin(&first, None, |_| ANNA.clone()).unwrap();
     let proof = client.answer(&challenge).unwrap();
@@ -127,7 +129,7 @@ fn a_proof_is_good_for_its_own_logon_only() {
 }
 
 #[test]
-fn another_user_is_not_let_in_by_a_proof() {
+fn a_proof_does_not_admit_another_user() {
     let (mut client, first) = ClientLogon::new("anna", "correct horse", None).unwrap();
     let other = String::from_utf8(first).unwrap().replace("n=anna", "n=root");
     let (server, challenge) = ServerLogon::begin(other.as_bytes(), None, |_| ANNA.clone()).unwrap();
@@ -147,7 +149,7 @@ fn a_server_without_the_secret_is_refused() {
 }
 
 #[test]
-fn a_challenge_is_answered_within_bounds() {
+fn only_a_challenge_within_bounds_is_answered() {
     let asked = |nonce: &str, iterations: &str| {
         let (mut client, first) = ClientLogon::new("anna", "x", None).unwrap();
         let first = String::from_utf8(first).unwrap();
@@ -167,7 +169,7 @@ fn a_challenge_is_answered_within_bounds() {
 }
 
 #[test]
-fn names_that_cannot_be_are_refused() {
+fn invalid_user_names_are_refused() {
     for user in ["", "a,b", "a=b", "a\0", "a\n", &"a".repeat(65)] {
         assert_eq!(ClientLogon::new(user, "x", None).unwrap_err(), ScramError::User, "{user:?}");
         let first = format!("n,,n={user},r=abc");
@@ -215,7 +217,7 @@ fn keys_and_passwords_are_not_printed() {
 }
 
 #[test]
-fn a_text_that_is_no_secret_is_refused() {
+fn an_invalid_secret_is_refused() {
     let sound = ANNA.to_string();
     let (head, keys) = sound.rsplit_once('$').unwrap();
     for text in [
@@ -248,7 +250,7 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn hostile_bytes_let_nobody_in(bytes in hostile()) {
+    fn hostile_bytes_never_log_in(bytes in hostile()) {
         if let Ok((server, challenge)) = begin(&bytes) {
             prop_assert!(!server.user().is_empty() && !challenge.is_empty());
         }
@@ -263,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_proof_lets_nobody_in(at in 0usize..80, byte in any::<u8>()) {
+    fn a_changed_proof_never_logs_in(at in 0usize..80, byte in any::<u8>()) {
         let (mut client, first) = ClientLogon::new("anna", "correct horse", None).unwrap();
         let (server, challenge) = begin(&first).unwrap();
         let sound = client.answer(&challenge).unwrap();

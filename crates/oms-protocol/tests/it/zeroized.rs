@@ -11,7 +11,7 @@ use zeroize::Zeroize;
 /// Returns random bytes, inverted, so that the test itself does not hold them.
 fn inverted(length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
-    getrandom::fill(&mut bytes).expect("the operating system has random bytes for everybody");
+    getrandom::fill(&mut bytes).expect("the operating system has random bytes");
     // The inverse of each byte is a character that is valid in a password.
     bytes.iter().map(|byte| !(b'a' + byte % 26)).collect()
 }
@@ -52,7 +52,7 @@ fn is_in_memory(inverted: &[u8]) -> bool {
 }
 
 #[test]
-fn a_password_is_gone_with_its_logon() {
+fn a_password_is_overwritten_after_its_logon() {
     let kept = inverted(1_000);
     let mut password = String::from_utf8(plain(&kept)).expect("letters");
     let (logon, _) = ClientLogon::new("anna", &password, None).expect("a good name");
@@ -64,7 +64,7 @@ fn a_password_is_gone_with_its_logon() {
 }
 
 #[test]
-fn a_secret_is_gone_when_it_is_dropped() {
+fn a_dropped_secret_is_overwritten() {
     let kept = inverted(64);
     let mut salt = plain(&kept);
     let keys = STANDARD.encode([7; 32]);

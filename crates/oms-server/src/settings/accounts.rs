@@ -7,37 +7,21 @@ use tickpath_market::AccountId;
 use tickpath_oms_core::AccountLimits;
 use tickpath_settings::SettingsError;
 
-use super::csv::{self, SettingsColumn, SettingsRow};
+use super::csv::{self, SettingsRow, TableColumns};
 use super::limits::{MAX_ID, currency, flag, money, quantity, rate};
 
 /// Columns, named as on the page of the risk checks. An optional limit that is missing is off.
-const COLUMNS: &[SettingsColumn] = &[
-    SettingsColumn { name: "account", needed: true },
-    SettingsColumn { name: "rate_limit", needed: false },
-    SettingsColumn { name: "rate_window_ns", needed: false },
-    SettingsColumn { name: "max_order_quantity", needed: true },
-    SettingsColumn { name: "max_notional", needed: true },
-    SettingsColumn { name: "credit", needed: false },
-    SettingsColumn { name: "collar", needed: true },
-    SettingsColumn { name: "max_open_orders", needed: false },
-    SettingsColumn { name: "max_reference_age_ns", needed: true },
-    SettingsColumn { name: "max_request_age_ns", needed: false },
-    SettingsColumn { name: "max_position", needed: true },
-    SettingsColumn { name: "currency", needed: false },
-    SettingsColumn { name: "order_trade_free", needed: false },
-    SettingsColumn { name: "order_trade_ratio", needed: false },
-    SettingsColumn { name: "duplicate_window_ns", needed: false },
-    SettingsColumn { name: "no_self_match", needed: false },
-    SettingsColumn { name: "max_gross_value", needed: false },
-    SettingsColumn { name: "max_loss", needed: false },
-];
+const COLUMNS: TableColumns = TableColumns(
+    "account rate_limit? rate_window_ns? max_order_quantity max_notional credit? collar max_open_orders? \
+     max_reference_age_ns max_request_age_ns? max_position currency? order_trade_free? order_trade_ratio? \
+     duplicate_window_ns? no_self_match? max_gross_value? max_loss?",
+);
 
 /// Returns the column names of a table of accounts.
 pub fn account_columns() -> impl Iterator<Item = &'static str> {
-    COLUMNS.iter().map(|column| column.name)
+    COLUMNS.names()
 }
 
-/// Reads a table of accounts.
 pub(super) fn read(file: &Path) -> Result<Vec<AccountLimits>, SettingsError> {
     let mut numbers = HashMap::new();
     csv::read(file, COLUMNS, |row| {

@@ -42,8 +42,7 @@ pub struct CopyTopic {
 }
 
 impl CopyTopic {
-    /// Takes all drop copies of a file. Two with one topic at one URL would each take the other's messages for their
-    /// own.
+    /// Takes all drop copies of a file. Two on one topic would each take the other's messages for their own.
     pub(super) fn all_from(top: &mut Section<'_>) -> Vec<Self> {
         let mut places = BTreeSet::new();
         top.sections("drop_copy", |section| {

@@ -12,11 +12,19 @@ use std::str::FromStr;
 use csv::StringRecord;
 use tickpath_settings::{Mistakes, SettingsError, TORN_CELL, read_text, table_cells, table_lines};
 
-/// Column of a table.
-pub(super) struct SettingsColumn {
-    pub(super) name: &'static str,
-    /// Whether each line must have a value.
-    pub(super) needed: bool,
+/// Names of a table's columns; a question mark follows those that may be missing or empty.
+#[derive(Clone, Copy)]
+pub(super) struct TableColumns(pub &'static str);
+
+impl TableColumns {
+    pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
+        self.0.split_whitespace().map(|name| name.trim_end_matches('?'))
+    }
+
+    /// Returns the columns that must have a value in each line.
+    fn needed(self) -> impl Iterator<Item = &'static str> {
+        self.0.split_whitespace().filter(|name| !name.ends_with('?'))
+    }
 }
 
 /// Line of a table, read cell by cell. A cell with a mistake is reported, and then counts as empty.
@@ -30,20 +38,12 @@ pub(super) struct SettingsRow<'a> {
 /// Reads a table: one value per line, if no line is bad.
 pub(super) fn read<T>(
     file: &Path,
-    columns: &[SettingsColumn],
-    take: impl FnMut(&mut SettingsRow<'_>) -> T,
-) -> Result<Vec<T>, SettingsError> {
-    Ok(parse(&read_text(file)?, file, columns, take)?)
-}
-
-fn parse<T>(
-    text: &str,
-    file: &Path,
-    columns: &[SettingsColumn],
+    columns: TableColumns,
     mut take: impl FnMut(&mut SettingsRow<'_>) -> T,
-) -> Result<Vec<T>, Mistakes> {
+) -> Result<Vec<T>, SettingsError> {
+    let text = read_text(file)?;
     let mut mistakes = Mistakes::new(file);
-    let mut rows = table_lines(text).map(|(line, text)| (line, table_cells(text)));
+    let mut rows = table_lines(&text).map(|(line, text)| (line, table_cells(text)));
     let head = match rows.next() {
         Some((line, Some(head))) => check_header(&head, line, columns, &mut mistakes).then_some(head),
         Some((line, None)) => {
@@ -55,7 +55,7 @@ fn parse<T>(
             None
         }
     };
-    let Some(head) = head else { return Err(mistakes) };
+    let Some(head) = head else { return Err(mistakes.into()) };
     let mut values = Vec::new();
     for (line, cells) in rows {
         match cells {
@@ -67,27 +67,24 @@ fn parse<T>(
             }
             Some(cells) => {
                 let mut row = SettingsRow { line, columns: &head, cells: &cells, mistakes: &mut mistakes };
-                columns.iter().filter(|column| column.needed).for_each(|column| row.needed(column.name));
+                columns.needed().for_each(|column| row.needed(column));
                 values.push(take(&mut row));
             }
         }
     }
-    mistakes.into_result(values)
+    Ok(mistakes.into_result(values)?)
 }
 
-/// Checks the names of the columns, and reports their mistakes.
-fn check_header(head: &StringRecord, line: usize, columns: &[SettingsColumn], mistakes: &mut Mistakes) -> bool {
-    let is_known = |name: &str| columns.iter().any(|column| column.name == name);
-    for (place, name) in head.iter().enumerate() {
-        if !is_known(name) {
+fn check_header(head: &StringRecord, line: usize, columns: TableColumns, mistakes: &mut Mistakes) -> bool {
+    for (index, name) in head.iter().enumerate() {
+        if !columns.names().any(|column| column == name) {
             let known = names(columns);
             mistakes.add(line, format!("unknown column '{name}'; the columns, with commas between them: {known}"));
-        } else if head.iter().take(place).any(|before| before == name) {
-            mistakes.add(line, format!("column '{name}' comes twice; name it once"));
+        } else if head.iter().take(index).any(|before| before == name) {
+            mistakes.add(line, format!("column '{name}' is there twice; name it once"));
         }
     }
-    let is_missing = |column: &&SettingsColumn| column.needed && !head.iter().any(|name| name == column.name);
-    let missing: Vec<&str> = columns.iter().filter(is_missing).map(|column| column.name).collect();
+    let missing: Vec<&str> = columns.needed().filter(|column| !head.iter().any(|name| name == *column)).collect();
     if !missing.is_empty() {
         let missing = missing.join(",");
         mistakes.add(line, format!("columns are missing; add them to this line, and a cell to each other: {missing}"));
@@ -95,23 +92,21 @@ fn check_header(head: &StringRecord, line: usize, columns: &[SettingsColumn], mi
     mistakes.list.is_empty()
 }
 
-fn names(columns: &[SettingsColumn]) -> String {
-    columns.iter().map(|column| column.name).collect::<Vec<_>>().join(",")
+fn names(columns: TableColumns) -> String {
+    columns.names().collect::<Vec<_>>().join(",")
 }
 
 impl SettingsRow<'_> {
     /// Returns the cell of a column; none if the cell is empty, or if the table has no such column.
     pub(super) fn cell(&self, column: &str) -> Option<&str> {
-        let place = self.columns.iter().position(|name| name == column)?;
-        self.cells.get(place).filter(|cell| !cell.is_empty())
+        let index = self.columns.iter().position(|name| name == column)?;
+        self.cells.get(index).filter(|cell| !cell.is_empty())
     }
 
-    /// Parses a cell.
     pub(super) fn parsed<T: FromStr<Err: Display>>(&mut self, column: &str) -> Option<T> {
         self.read(column, |cell| cell.parse().map_err(|reason: T::Err| reason.to_string()))
     }
 
-    /// Reads a whole number of this range.
     pub(super) fn number<N: Copy + PartialOrd + Display + FromStr>(
         &mut self,
         column: &str,
@@ -152,7 +147,6 @@ impl SettingsRow<'_> {
         }
     }
 
-    /// Reports a mistake of a cell.
     pub(super) fn add_mistake(&mut self, column: &str, sentence: impl Display) {
         self.mistakes.add(self.line, format!("{column}: {sentence}"));
     }

@@ -4,7 +4,6 @@
 //!   lock users.toml ─> read ─> change ─> write users.toml.new, sync it ─> rename ─> sync the folder
 //! ```
 
-use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
@@ -28,24 +27,11 @@ pub enum EditError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The file cannot be locked.
-    #[error(
-        "{file}: cannot be locked ({reason}); it must be a file that this user may read, on a file system with locks",
-        file = file.display()
-    )]
-    Lock {
-        /// Path of the file.
-        file: PathBuf,
-        /// Error of the system.
-        reason: io::Error,
-    },
+    #[error("{0}: cannot be locked ({1}); it must be a file that this user may read, on a file system with locks")]
+    Lock(PathBuf, io::Error),
     /// The file cannot be written.
-    #[error("{file}: cannot be written ({reason}); the users are as they were", file = file.display())]
-    Write {
-        /// Path of the file.
-        file: PathBuf,
-        /// Error of the system.
-        reason: io::Error,
-    },
+    #[error("{0}: cannot be written ({1}); the users are as they were")]
+    Write(PathBuf, io::Error),
     /// There is no such user.
     #[error("there is no user '{name}'; there are: {known}")]
     Unknown {
@@ -102,7 +88,7 @@ impl UsersFile {
     pub fn open(file: &Path) -> Result<Self, EditError> {
         // Resolves links, so that a link to the file stays a link.
         let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-        let found = lock(&file).map_err(|reason| EditError::Lock { file: file.clone(), reason })?;
+        let found = lock(&file).map_err(|reason| EditError::Lock(file.clone(), reason))?;
         let text = read_text(&file)?;
         let users = Users::parse(&text, &file)?;
         let mut document: DocumentMut = text.parse().map_err(|reason| as_mistake(&file, &reason))?;
@@ -157,8 +143,8 @@ impl UsersFile {
 
     /// Writes the file: after a crash at any moment it is whole, the old one or the new one.
     pub fn save(self) -> Result<(), EditError> {
-        let new = beside(&self.file, "new");
-        let wrong = |file: &Path, reason| EditError::Write { file: file.to_owned(), reason };
+        let new = self.file.with_added_extension("new");
+        let wrong = |file: &Path, reason| EditError::Write(file.to_owned(), reason);
         write_private(&new, &self.document.to_string(), &self.found).map_err(|reason| wrong(&new, reason))?;
         let renamed = fs::rename(&new, &self.file).and_then(|()| sync_folder_of(&self.file));
         renamed.map_err(|reason| wrong(&self.file, reason))
@@ -169,8 +155,8 @@ impl UsersFile {
             let free = (0..MAX_SESSIONS).find(|&session| self.users.by_session(session).is_none());
             return free.map(|session| vec![session]).ok_or(EditError::Session(MAX_SESSIONS));
         }
-        for (place, &session) in new.sessions.iter().enumerate() {
-            if session >= MAX_SESSIONS || new.sessions[..place].contains(&session) {
+        for (index, &session) in new.sessions.iter().enumerate() {
+            if session >= MAX_SESSIONS || new.sessions[..index].contains(&session) {
                 return Err(EditError::Session(session));
             }
             if let Some(user) = self.users.by_session(session) {
@@ -181,9 +167,9 @@ impl UsersFile {
     }
 
     fn table(&mut self, name: &str) -> Result<&mut Table, EditError> {
-        let place = self.users.list.iter().position(|user| user.name == name);
+        let index = self.users.list.iter().position(|user| user.name == name);
         let all = self.document.get_mut("user").and_then(Item::as_array_of_tables_mut);
-        let table = all.zip(place).and_then(|(all, place)| all.get_mut(place));
+        let table = all.zip(index).and_then(|(all, index)| all.get_mut(index));
         table.ok_or_else(|| {
             let names: Vec<&str> = self.users.list.iter().map(|user| user.name.as_str()).collect();
             EditError::Unknown { name: name.to_owned(), known: names.join(", ") }
@@ -238,14 +224,6 @@ pub(super) fn sync_folder_of(file: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Returns whether others than its owner may read a file.
 pub(super) fn is_readable_by_others(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|data| data.mode() & 0o077 != 0)
-}
-
-fn beside(file: &Path, end: &str) -> PathBuf {
-    let mut name = file.file_name().unwrap_or(OsStr::new("users")).to_owned();
-    name.push(".");
-    name.push(end);
-    file.with_file_name(name)
 }

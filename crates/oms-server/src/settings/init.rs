@@ -9,13 +9,6 @@ use tickpath_oms_protocol::Secret;
 
 use super::edit::{PRIVATE, sync_folder_of};
 
-const OMS: &str = include_str!("oms.toml");
-const USERS: &str = include_str!("users.toml");
-const INSTRUMENTS: &str = include_str!("instruments.csv");
-const ACCOUNTS: &str = include_str!("accounts.csv");
-const SYMBOLS: &str = include_str!("symbols.csv");
-
-/// Users who may log in at first.
 const LOGINS: [&str; 2] = ["trader", "admin"];
 const READABLE: u32 = 0o644;
 
@@ -23,19 +16,11 @@ const READABLE: u32 = 0o644;
 #[derive(Debug, thiserror::Error)]
 pub enum OmsInitError {
     /// A file is there already.
-    #[error("{file} is there already, and nothing is written over; name an empty folder", file = file.display())]
-    Exists {
-        /// Path of the file.
-        file: PathBuf,
-    },
+    #[error("{0} is there already, and nothing is written over; name an empty folder")]
+    Exists(PathBuf),
     /// A file cannot be written.
-    #[error("{file}: cannot be written ({reason}); name a folder that this user may write to", file = file.display())]
-    Write {
-        /// Path of the file.
-        file: PathBuf,
-        /// Error of the system.
-        reason: io::Error,
-    },
+    #[error("{0}: cannot be written ({1}); name a folder that this user may write to")]
+    Write(PathBuf, io::Error),
 }
 
 /// Files and logins that were made.
@@ -53,28 +38,28 @@ pub fn init(folder: &Path, mut password: impl FnMut() -> String) -> Result<Initi
     let secret = |text: String, (user, password, _): &(String, String, PathBuf)| {
         text.replace(&format!("{{{user}}}"), &Secret::from_password(password).to_string())
     };
-    let users = logins.iter().fold(USERS.to_owned(), secret);
+    let users = logins.iter().fold(include_str!("users.toml").to_owned(), secret);
     let mut files = vec![
-        (folder.join("oms.toml"), OMS.to_owned(), READABLE),
+        (folder.join("oms.toml"), include_str!("oms.toml").to_owned(), READABLE),
         (folder.join("users.toml"), users, PRIVATE),
-        (folder.join("instruments.csv"), INSTRUMENTS.to_owned(), READABLE),
-        (folder.join("accounts.csv"), ACCOUNTS.to_owned(), READABLE),
-        (folder.join("symbols.csv"), SYMBOLS.to_owned(), READABLE),
+        (folder.join("instruments.csv"), include_str!("instruments.csv").to_owned(), READABLE),
+        (folder.join("accounts.csv"), include_str!("accounts.csv").to_owned(), READABLE),
+        (folder.join("symbols.csv"), include_str!("symbols.csv").to_owned(), READABLE),
     ];
     files.extend(logins.iter().map(|(_, password, file)| (file.clone(), format!("{password}\n"), PRIVATE)));
     if let Some((file, ..)) = files.iter().find(|(file, ..)| fs::symlink_metadata(file).is_ok()) {
-        return Err(OmsInitError::Exists { file: file.clone() });
+        return Err(OmsInitError::Exists(file.clone()));
     }
-    fs::create_dir_all(folder).map_err(|reason| OmsInitError::Write { file: folder.to_owned(), reason })?;
-    for (place, (file, text, mode)) in files.iter().enumerate() {
+    fs::create_dir_all(folder).map_err(|reason| OmsInitError::Write(folder.to_owned(), reason))?;
+    for (index, (file, text, mode)) in files.iter().enumerate() {
         if let Err(reason) = write(file, text, *mode) {
             // An incomplete set of files is useless, and would block the next attempt.
-            files[..place].iter().for_each(|(made, ..)| drop(fs::remove_file(made)));
-            return Err(OmsInitError::Write { file: file.clone(), reason });
+            files[..index].iter().for_each(|(made, ..)| drop(fs::remove_file(made)));
+            return Err(OmsInitError::Write(file.clone(), reason));
         }
     }
     let synced = sync_folder_of(&files[0].0);
-    synced.map_err(|reason| OmsInitError::Write { file: folder.to_owned(), reason })?;
+    synced.map_err(|reason| OmsInitError::Write(folder.to_owned(), reason))?;
     Ok(InitialFiles { files: files.into_iter().map(|(file, ..)| file).collect(), logins: logins.into() })
 }
 

@@ -9,29 +9,18 @@ use tickpath_market::{Price, Symbol, SymbolId, VenueId};
 use tickpath_oms_core::{Instrument, TradingHours};
 use tickpath_settings::{SettingsError, read_text, table_cells, table_lines};
 
-use super::csv::{self, SettingsColumn, SettingsRow};
+use super::csv::{self, SettingsRow, TableColumns};
 use super::limits::{MAX_ID, currency, flag, rate};
 use super::venue::VenueSettings;
 
-const COLUMNS: &[SettingsColumn] = &[
-    SettingsColumn { name: "symbol", needed: true },
-    SettingsColumn { name: "number", needed: true },
-    SettingsColumn { name: "venue", needed: true },
-    SettingsColumn { name: "multiplier", needed: false },
-    SettingsColumn { name: "tick_size", needed: false },
-    SettingsColumn { name: "lot", needed: false },
-    SettingsColumn { name: "lowest_price", needed: false },
-    SettingsColumn { name: "highest_price", needed: false },
-    SettingsColumn { name: "hours", needed: false },
-    SettingsColumn { name: "currency", needed: false },
-    SettingsColumn { name: "rate_limit", needed: false },
-    SettingsColumn { name: "rate_window_ns", needed: false },
-    SettingsColumn { name: "restricted", needed: false },
-];
+const COLUMNS: TableColumns = TableColumns(
+    "symbol number venue multiplier? tick_size? lot? lowest_price? highest_price? hours? currency? \
+     rate_limit? rate_window_ns? restricted?",
+);
 
 /// Returns the column names of a table of instruments.
 pub fn instrument_columns() -> impl Iterator<Item = &'static str> {
-    COLUMNS.iter().map(|column| column.name)
+    COLUMNS.names()
 }
 
 /// Reads instruments. A venue stands there by its name or number; where the venues are not known, any venue will do.
@@ -64,8 +53,8 @@ pub fn list_instruments(file: &Path) -> Option<Vec<(String, u16, Option<String>)
     let text = read_text(file).ok()?;
     let mut rows = table_lines(&text).filter_map(|(_, line)| table_cells(line));
     let head = rows.next()?;
-    let place = |column: &str| head.iter().position(|name| name == column);
-    let (name, number, venue) = (place("symbol")?, place("number")?, place("venue"));
+    let index = |column: &str| head.iter().position(|name| name == column);
+    let (name, number, venue) = (index("symbol")?, index("number")?, index("venue"));
     let listed = rows.filter_map(|cells| {
         let name = cells.get(name).filter(|name| !name.is_empty())?;
         let venue = venue.and_then(|venue| cells.get(venue)).map(str::to_owned);
@@ -74,7 +63,6 @@ pub fn list_instruments(file: &Path) -> Option<Vec<(String, u16, Option<String>)
     Some(listed.collect())
 }
 
-/// Reads the price band and the rate limit.
 fn limited(row: &mut SettingsRow<'_>) -> Instrument {
     let (lowest_price, highest_price): (Price, Price) =
         (row.parsed("lowest_price").unwrap_or_default(), row.parsed("highest_price").unwrap_or_default());
@@ -95,8 +83,7 @@ fn above_zero<T: Default + PartialOrd + FromStr<Err: Display>>(row: &mut Setting
     value.unwrap_or_default()
 }
 
-/// Parses one or two parts of the day, UTC: 00:45-05:45 or 00:45-05:45 07:00-21:00. A part that ends before it begins
-/// goes over midnight.
+/// Parses one or two parts of the day, UTC, like 00:45-05:45 21:00-02:00, where the second ends after midnight.
 fn hours(text: &str) -> Result<[TradingHours; 2], String> {
     let none =
         || format!("'{text}' are no hours; write one or two parts of the day, UTC, like 00:45-05:45 07:00-21:00");
@@ -127,7 +114,7 @@ fn time(text: &str) -> Option<u32> {
 
 fn venue(cell: &str, venues: Option<&[VenueSettings]>) -> Result<VenueId, String> {
     let Some(venues) = venues else { return Ok(VenueId::default()) };
-    let is_meant = |venue: &&VenueSettings| venue.name == cell || venue.rules.venue.to_string() == cell;
-    let found = venues.iter().find(is_meant).map(|venue| venue.rules.venue);
+    let is_named = |venue: &&VenueSettings| venue.name == cell || venue.rules.venue.to_string() == cell;
+    let found = venues.iter().find(is_named).map(|venue| venue.rules.venue);
     found.ok_or_else(|| format!("'{cell}' is no [[venue]] of the OMS; write the name or the number of one"))
 }

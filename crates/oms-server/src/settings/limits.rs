@@ -7,7 +7,6 @@ use tickpath_settings::Section;
 
 use super::csv::SettingsRow;
 
-/// Highest id of a symbol or an account.
 pub(super) const MAX_ID: u32 = (1 << 16) - 1;
 
 const BELOW_ZERO: &str = "a limit is not below zero; write the largest that is allowed";
@@ -42,7 +41,6 @@ pub(super) fn quantity(row: &mut SettingsRow<'_>, column: &str) -> Quantity {
     quantity
 }
 
-/// Reads the amount in a cell.
 pub(super) fn money(row: &mut SettingsRow<'_>, column: &str) -> [u8; 16] {
     row.parsed(column).map_or(0, |Amount(amount)| amount.0).to_le_bytes()
 }
@@ -65,7 +63,6 @@ pub(super) fn quantity_of(section: &mut Section<'_>, key: &str) -> Quantity {
     quantity
 }
 
-/// Takes the amount of a key.
 pub(super) fn money_of(section: &mut Section<'_>, key: &str) -> Notional {
     section.parsed(key).map_or(Notional(0), |Amount(amount)| amount)
 }
@@ -82,11 +79,11 @@ pub(super) fn rate_of(section: &mut Section<'_>) -> (u32, u64) {
 /// Parses a currency code as ISO 4217 and exchanges write it: USD, TWD, USDT.
 pub(super) fn currency(text: &str) -> Result<[u8; 4], String> {
     let is_good = (3..=4).contains(&text.len()) && text.bytes().all(|letter| letter.is_ascii_uppercase());
-    let mut currency = [0; 4];
-    match is_good {
-        true => currency[..text.len()].copy_from_slice(text.as_bytes()),
-        false => return Err(format!("'{text}' is no currency; write three or four capital letters, like USD or USDT")),
+    if !is_good {
+        return Err(format!("'{text}' is no currency; write three or four capital letters, like USD or USDT"));
     }
+    let mut currency = [0; 4];
+    currency[..text.len()].copy_from_slice(text.as_bytes());
     Ok(currency)
 }
 

@@ -180,18 +180,18 @@ impl Settings {
     /// Reads the file and all files that it names.
     pub fn read(file: &Path) -> Result<Self, ConfigErrors> {
         let mut faults = ConfigErrors { list: Vec::new() };
-        let mut taken = None;
-        let own = tickpath_settings::read(file, |top| taken = Some(Self::from_section_checked(top)));
+        let mut read = None;
+        let own = tickpath_settings::read(file, |top| read = Some(Self::from_section_checked(top)));
         let is_sound = own.is_ok();
         faults.collect(own);
         // A file with mistakes is used too, for the files that it names: their mistakes are reported as well.
-        let Some(mut settings) = taken else { return Err(faults) };
+        let Some(mut settings) = read else { return Err(faults) };
         let venues = is_sound.then_some(&settings.venues[..]);
-        let told = faults.list.len();
+        let count = faults.list.len();
         settings.instruments = faults.read_if_named(&settings.instruments_file, |file| instruments::read(file, venues));
-        let has_instruments = faults.list.len() == told;
+        let has_instruments = faults.list.len() == count;
         settings.accounts = faults.read_if_named(&settings.accounts_file, accounts::read);
-        let has_both = faults.list.len() == told;
+        let has_both = faults.list.len() == count;
         let instruments = has_instruments.then_some(&settings.instruments[..]);
         let accounts = has_both.then_some(&settings.accounts[..]);
         let symbols = settings.symbols_file.as_deref().unwrap_or(Path::new(""));
@@ -283,25 +283,22 @@ impl Settings {
                 doubts.push(format!("user '{}': there is no user '{name}' to copy", user.name));
             }
         }
-        let open = self.listen.tcp.filter(|address| self.listen.tls.is_none() && !address.ip().is_loopback());
-        if let Some(address) = open {
-            doubts.push(format!(
-                "tcp {address}: others than this host can reach it, and what is said there is not encrypted"
-            ));
+        let is_open = |address: &SocketAddr| self.listen.tls.is_none() && !address.ip().is_loopback();
+        if let Some(address) = self.listen.tcp.filter(is_open) {
+            doubts.push(format!("tcp {address}: other hosts can reach it, and it is not encrypted"));
         }
         doubts.extend(self.listen.tls.as_ref().and_then(ServerTlsFiles::expiry_warning));
         for (key, address) in [("metrics", self.monitoring.metrics), ("web", self.monitoring.web)] {
-            let open = address.filter(|address| self.listen.tls.is_none() && !address.ip().is_loopback());
-            if let Some(address) = open {
+            if let Some(address) = address.filter(is_open) {
                 doubts.push(format!(
-                    "{key} {address}: others than this host can read it, and nothing of it is encrypted, passwords among it; \
-                     127.0.0.1 keeps it here"
+                    "{key} {address}: other hosts can read it, and nothing is encrypted, passwords included; \
+                     127.0.0.1 keeps it on this host"
                 ));
             }
         }
         doubts.extend(edit::is_readable_by_others(&self.users_file).then(|| {
             let file = self.users_file.display();
-            format!("{file}: others than its owner may read it; it holds secrets, `chmod 600` it")
+            format!("{file}: users other than its owner may read it; it holds secrets, `chmod 600` it")
         }));
         if at_logout == LogoutCleanup::Removed {
             doubts.push(format!("{}: {}", LogoutCleanup::DAMAGE, LogoutCleanup::REMEDY));
@@ -311,11 +308,11 @@ impl Settings {
 
     /// Takes the file, and checks the certificate and its key, which only the OMS may read.
     fn from_section_checked(top: &mut Section<'_>) -> Self {
-        let taken = Self::from_section(top);
-        if let Some(Err(why)) = taken.listen.tls.as_ref().map(ServerTlsFiles::check) {
+        let settings = Self::from_section(top);
+        if let Some(Err(why)) = settings.listen.tls.as_ref().map(ServerTlsFiles::check) {
             top.add_mistake("tls", why);
         }
-        taken
+        settings
     }
 
     fn from_section(top: &mut Section<'_>) -> Self {
@@ -372,7 +369,6 @@ fn firm(firm: &mut Section<'_>) -> Option<FirmLimits> {
     (limits != FirmLimits::default()).then_some(limits)
 }
 
-/// Takes the topic of reference prices.
 fn ticks(top: &mut Section<'_>) -> Option<String> {
     let topic = top.text("ticks")?;
     if let Err(e) = LogPath::shared_memory(&topic) {
@@ -385,10 +381,10 @@ impl MonitoringSettings {
     fn from_section(top: &mut Section<'_>) -> Self {
         let forms = [("text", LogForm::Text), ("logfmt", LogForm::Logfmt), ("json", LogForm::Json)];
         let (metrics, web) = (address(top, "metrics"), address(top, "web"));
-        let is_said = top.flag("insecure").unwrap_or(false) || top.has("tls");
+        let is_allowed = top.flag("insecure").unwrap_or(false) || top.has("tls");
         for (key, address) in [("metrics", metrics), ("web", web)] {
-            if address.is_some_and(|address| !address.ip().is_loopback()) && !is_said {
-                let why = "others than this host can reach it, and passwords would go there unencrypted; give the file a [tls] \
+            if address.is_some_and(|address| !address.ip().is_loopback()) && !is_allowed {
+                let why = "other hosts can reach it, and passwords would be sent unencrypted; give the file a [tls] \
                            with certificate and key, or set insecure = true beside it";
                 top.add_mistake(key, why);
             }
@@ -420,21 +416,20 @@ impl ListenSettings {
     fn read_addresses(listen: &mut Section<'_>, tls: Option<ServerTlsFiles>) -> Self {
         let unix = listen.path("unix");
         if let Some(path) = unix.as_ref().filter(|path| path.as_os_str().len() >= MAX_SOCKET_PATH) {
-            let bytes = path.as_os_str().len();
-            let most = MAX_SOCKET_PATH - 1;
+            let (bytes, max) = (path.as_os_str().len(), MAX_SOCKET_PATH - 1);
             listen.add_mistake(
                 "unix",
-                format!("a socket's path has at most {most} bytes, this has {bytes}; use a shorter one"),
+                format!("a socket's path has at most {max} bytes, this has {bytes}; use a shorter one"),
             );
         }
         if !listen.has("unix") && !listen.has("tcp") {
             listen.add_section_mistake(
-                "says nothing; set 'unix' to a path, 'tcp' to an address like '127.0.0.1:7001', or both",
+                "has no address; set 'unix' to a path, 'tcp' to an address like '127.0.0.1:7001', or both",
             );
         }
         let (tcp, insecure) = (address(listen, "tcp"), listen.flag("insecure").unwrap_or(false));
         if tcp.is_some_and(|tcp| !tcp.ip().is_loopback()) && tls.is_none() && !insecure {
-            let why = "others than this host can reach it, and nothing is encrypted; give the file a [tls] with certificate \
+            let why = "other hosts can reach it, and nothing is encrypted; give the file a [tls] with certificate \
                        and key, or set insecure = true";
             listen.add_mistake("tcp", why);
         }
@@ -465,7 +460,6 @@ impl CoreSettings {
 }
 
 impl ConfigErrors {
-    /// Reads a file, if it was named.
     fn read_if_named<T: Default>(&mut self, file: &Path, read: impl FnOnce(&Path) -> Result<T, SettingsError>) -> T {
         if file.as_os_str().is_empty() { T::default() } else { self.collect(read(file)) }
     }

@@ -6,7 +6,6 @@ use tickpath_settings::Section;
 
 const ACTIONS: &[(&str, u8)] = &[("give-up", GIVE_UP), ("retry", RETRY), ("other-line", OTHER_LINE)];
 
-/// Default number of retries.
 const TIMES: u8 = 3;
 const MAX_RETRIES: u8 = 100;
 
@@ -19,7 +18,10 @@ pub(super) fn read_retry_rules(venue: &mut Section<'_>, id: VenueId, lines: usiz
         let action = rule.require_one_of("do", ACTIONS).unwrap_or(GIVE_UP);
         let times = rule.number("times", 1..=MAX_RETRIES);
         if action == GIVE_UP && times.is_some() {
-            rule.add_mistake("times", "what is given up is not tried again; leave 'times' out, or set do = \"retry\"");
+            rule.add_mistake(
+                "times",
+                "an order that is given up is not retried; leave 'times' out, or set do = \"retry\"",
+            );
         }
         if action == OTHER_LINE && lines < 2 {
             rule.add_mistake(

@@ -55,11 +55,6 @@ impl DenialLimits {
             disk_reserve_mb: sessions.number("disk_reserve_mb", 0..=u32::MAX).unwrap_or(usual.disk_reserve_mb),
         }
     }
-
-    /// Returns the reserve in bytes.
-    pub(crate) fn disk_reserve_bytes(&self) -> u64 {
-        u64::from(self.disk_reserve_mb) << 20
-    }
 }
 
 impl SessionDefaults {

@@ -7,25 +7,17 @@ use tickpath_market::{AccountId, SymbolId};
 use tickpath_oms_core::{AccountLimits, Instrument, SymbolLimits};
 use tickpath_settings::SettingsError;
 
-use super::csv::{self, SettingsColumn};
+use super::csv::{self, TableColumns};
 use super::limits::{MAX_ID, flag, quantity};
 
-const COLUMNS: &[SettingsColumn] = &[
-    SettingsColumn { name: "account", needed: true },
-    SettingsColumn { name: "symbol", needed: true },
-    SettingsColumn { name: "max_position", needed: false },
-    SettingsColumn { name: "max_order_quantity", needed: false },
-    SettingsColumn { name: "restricted", needed: false },
-    SettingsColumn { name: "no_short", needed: false },
-];
+const COLUMNS: TableColumns = TableColumns("account symbol max_position? max_order_quantity? restricted? no_short?");
 
 /// Returns the column names of a table of symbols.
 pub fn symbol_columns() -> impl Iterator<Item = &'static str> {
-    COLUMNS.iter().map(|column| column.name)
+    COLUMNS.names()
 }
 
-/// Reads the table, in which an account stands by its number and a symbol by its name. Where the other tables could not
-/// be read, any account and symbol will do.
+/// Reads the table. Any account or symbol passes if the table of these could not be read.
 pub(super) fn read(
     file: &Path,
     accounts: Option<&[AccountLimits]>,

@@ -26,7 +26,6 @@ use super::limits::{money_of, quantity_of, rate_of};
 use super::pattern::AccountPattern;
 use super::sessions::{LEVELS, MAX_SESSIONS, SessionDefaults};
 
-/// Max characters of a user's name.
 const MAX_NAME_CHARS: usize = 64;
 
 /// Names of the roles.
@@ -112,15 +111,14 @@ impl OmsUser {
         self.role == UserRole::Admin || self.accounts.iter().any(|pattern| pattern.matches(account))
     }
 
-    /// Returns the rights of each of its sessions.
     fn session(&self, all: &SessionDefaults, accounts: &[AccountLimits]) -> SessionConfig {
         let is_idle = self.disabled || self.role == UserRole::Read;
         let granted = match self.accounts.iter().any(AccountPattern::is_all) {
             _ if is_idle => Vec::new(),
             true => vec![ALL_ACCOUNTS],
             false => {
-                let is_meant = |account: &AccountId| self.accounts.iter().any(|pattern| pattern.matches(*account));
-                accounts.iter().map(|limits| limits.account).filter(is_meant).collect()
+                let is_granted = |account: &AccountId| self.accounts.iter().any(|pattern| pattern.matches(*account));
+                accounts.iter().map(|limits| limits.account).filter(is_granted).collect()
             }
         };
         SessionConfig {
@@ -169,18 +167,18 @@ fn read_user(
     user.require("sessions");
     let own: Option<Vec<u16>> = user.numbers("sessions", 0..=MAX_SESSIONS - 1);
     if own.as_ref().is_some_and(Vec::is_empty) {
-        user.add_mistake("sessions", "a user needs one to log in; write numbers that nobody else has");
+        user.add_mistake("sessions", "a user needs a session to log in; write numbers that no other user has");
     }
     for session in own.iter().flatten() {
         if let Some(other) = sessions.insert(*session, name.clone()) {
             let whose = if other == name { "is written twice".to_owned() } else { format!("is {other}'s") };
-            user.add_mistake("sessions", format!("session {session} {whose}; each has one user, and stands once"));
+            user.add_mistake("sessions", format!("session {session} {whose}; each has one user, and is listed once"));
         }
     }
     user.require("accounts");
     let accounts: Vec<AccountPattern> = user.list("accounts").unwrap_or_default();
     let role = user.require_one_of("role", ROLES).unwrap_or_default();
-    let mut taken = OmsUser {
+    let mut read = OmsUser {
         role,
         accounts,
         drop_copy: None,
@@ -196,19 +194,15 @@ fn read_user(
         rate_per_second: user.number("rate_per_second", 0..=u32::MAX),
         name,
     };
-    taken.drop_copy = read_drop_copy(user, &taken);
-    taken
+    read.drop_copy = read_drop_copy(user, &read);
+    read
 }
 
-/// Takes the filter of a user's drop copy, if the user has one.
-fn read_drop_copy(user: &mut Section<'_>, taken: &OmsUser) -> Option<CopyFilter> {
+fn read_drop_copy(user: &mut Section<'_>, read: &OmsUser) -> Option<CopyFilter> {
     let is_one = user.flag("drop_copy").unwrap_or(false);
-    let filter = CopyFilter::from_section(user, taken.accounts.clone(), "copy_users");
-    if is_one && taken.role != UserRole::Read {
-        user.add_mistake(
-            "drop_copy",
-            "a drop copy only hears; set role = \"read\", and give who trades a user of its own",
-        );
+    let filter = CopyFilter::from_section(user, read.accounts.clone(), "copy_users");
+    if is_one && read.role != UserRole::Read {
+        user.add_mistake("drop_copy", "a drop copy sends no requests; set role = \"read\", and trade as another user");
     }
     for key in ["copy_users", "fills_only"] {
         if !is_one && user.has(key) {
@@ -218,7 +212,6 @@ fn read_drop_copy(user: &mut Section<'_>, taken: &OmsUser) -> Option<CopyFilter>
     is_one.then_some(filter)
 }
 
-/// Takes the limits of each of its sessions.
 fn limits(user: &mut Section<'_>) -> SessionLimits {
     let (rate_limit, rate_window_ns) = rate_of(user);
     SessionLimits {
@@ -229,7 +222,6 @@ fn limits(user: &mut Section<'_>) -> SessionLimits {
     }
 }
 
-/// Names of the kinds of request.
 const KINDS: [(&str, u8); 5] = [
     ("new", MAY_NEW),
     ("cancel", MAY_CANCEL),
@@ -257,10 +249,8 @@ impl FromStr for RequestKind {
 /// Checks a user's name; the error is a sentence.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
-    match (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_good) {
-        true => Ok(()),
-        false => {
-            Err(format!("'{name}' is no user's name; use 1 to {MAX_NAME_CHARS} letters, digits, '.', '_', '-' or '@'"))
-        }
+    if (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_good) {
+        return Ok(());
     }
+    Err(format!("'{name}' is no user's name; use 1 to {MAX_NAME_CHARS} letters, digits, '.', '_', '-' or '@'"))
 }

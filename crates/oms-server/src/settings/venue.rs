@@ -40,7 +40,7 @@ impl VenueSettings {
             venues.push(venue);
         });
         if !top.has("venue") {
-            top.add_section_mistake("there is no [[venue]]; orders need one to go to");
+            top.add_section_mistake("there is no [[venue]]; orders need one");
         }
         venues
     }
@@ -54,7 +54,7 @@ impl VenueSettings {
             |key: &str, value: &dyn fmt::Display, why: &str| venue.add_mistake(key, format!("'{value}' {why}"));
         if let Some(name) = &name {
             if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
-                wrong("name", name, "does not begin with a letter, so it could be taken for a number");
+                wrong("name", name, "does not begin with a letter, so it could be read as a number");
             }
             if name.contains([',', '"']) {
                 wrong("name", name, "has a comma or a quote in it, which a table cannot have");

@@ -40,7 +40,6 @@ pub(super) fn read_lines(venue: &mut Section<'_>) -> Vec<LineSettings> {
     lines.into_iter().flatten().collect()
 }
 
-/// Returns the configuration of the lines for an OMS of this name.
 pub(super) fn configs<'a>(
     oms: &'a str,
     venue: VenueId,

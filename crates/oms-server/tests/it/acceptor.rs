@@ -57,24 +57,24 @@ impl OmsFixture {
 }
 
 /// Checks that an honest client completes its logon although a crowd arrives in the middle.
-fn comes_in_beside<T>(house: &OmsFixture, crowd: impl FnOnce() -> Vec<T>) {
-    let mut raw = RawClient::new(house);
+fn comes_in_beside<T>(oms: &OmsFixture, crowd: impl FnOnce() -> Vec<T>) {
+    let mut raw = RawClient::new(oms);
     let (mut logon, first) = ClientLogon::new("anna", "anna's password", None).expect("a good name");
     raw.say(Word::Logon.code(), 0, hello().as_bytes(), &first);
     let (_, _, challenge) = raw.hear().expect("a challenge");
     let crowd = crowd();
     // A logon after the whole crowd shows that the acceptor has handled the crowd.
-    house.remote("boss", tickpath_oms_client::Since::Now).client.close();
+    oms.remote("boss", tickpath_oms_client::Since::Now).client.close();
     raw.say(Word::Proof.code(), 0, &[], &logon.answer(&challenge).expect("a good challenge"));
     assert_eq!(raw.hear().expect("it is let in").0, Word::Welcome.code());
     drop(crowd);
 }
 
 #[test]
-fn a_crowd_from_elsewhere_keeps_nobody_out_even_if_it_begins_to_log_on() {
-    let house = OmsFixture::new(Layout::Split);
-    let port = house.tcp_port();
-    comes_in_beside(&house, || {
+fn a_crowd_from_another_origin_blocks_no_logon_even_with_a_challenge() {
+    let oms = OmsFixture::new(Layout::Split);
+    let port = oms.tcp_port();
+    comes_in_beside(&oms, || {
         let knock = || {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
             stream.write_all(&knock()).expect("it is taken");
@@ -85,16 +85,16 @@ fn a_crowd_from_elsewhere_keeps_nobody_out_even_if_it_begins_to_log_on() {
 }
 
 #[test]
-fn a_silent_crowd_from_the_same_place_keeps_nobody_out_who_speaks() {
-    let house = OmsFixture::new(Layout::Split);
-    comes_in_beside(&house, || (0..CROWD).map(|_| UnixStream::connect(house.socket()).expect("it listens")).collect());
+fn a_silent_crowd_from_the_same_origin_blocks_no_logon() {
+    let oms = OmsFixture::new(Layout::Split);
+    comes_in_beside(&oms, || (0..CROWD).map(|_| UnixStream::connect(oms.socket()).expect("it listens")).collect());
 }
 
 #[test]
-fn wrong_passwords_are_slow_however_many_come_at_once_and_for_whomever() {
+fn wrong_passwords_are_delayed_on_every_connection_and_for_every_user() {
     const GUESSES: usize = 12;
-    let house = OmsFixture::new(Layout::Split);
-    let url = format!("unix://{}", house.socket().display());
+    let oms = OmsFixture::new(Layout::Split);
+    let url = format!("unix://{}", oms.socket().display());
     let guess = |user: &str| {
         let config = RemoteConfig { connect_timeout_ms: 20_000, ..RemoteConfig::new(&url, user, "a guess") };
         match Remote::connect(config).map(drop) {
@@ -103,20 +103,20 @@ fn wrong_passwords_are_slow_however_many_come_at_once_and_for_whomever() {
         }
     };
     let judged = |user: &str| {
-        let told: Vec<LogonRejectReason> = std::thread::scope(|scope| {
+        let sentence: Vec<LogonRejectReason> = std::thread::scope(|scope| {
             let guesses: Vec<_> = (0..GUESSES).map(|_| scope.spawn(|| guess(user))).collect();
             guesses.into_iter().map(|guess| guess.join().expect("it is told")).collect()
         });
         assert!(
-            told.iter().all(|told| [LogonRejectReason::Password, LogonRejectReason::Full].contains(told)),
-            "{told:?}"
+            sentence.iter().all(|sentence| [LogonRejectReason::Password, LogonRejectReason::Full].contains(sentence)),
+            "{sentence:?}"
         );
-        told.iter().filter(|&&told| told == LogonRejectReason::Password).count()
+        sentence.iter().filter(|&&sentence| sentence == LogonRejectReason::Password).count()
     };
     let judged = std::thread::scope(|scope| {
         let of = ["anna", "nobody"].map(|user| scope.spawn(move || judged(user)));
         // Meanwhile another user logs on at once.
-        house.remote("boss", tickpath_oms_client::Since::Now).client.close();
+        oms.remote("boss", tickpath_oms_client::Since::Now).client.close();
         of.map(|judged| judged.join().expect("all are told"))
     });
     // One logon a second, within the acceptor's time limit.
@@ -131,8 +131,8 @@ struct HalfLogon {
 }
 
 impl HalfLogon {
-    fn new(house: &OmsFixture, user: &str, password: &str, session: u16) -> Self {
-        let mut raw = RawClient::new(house);
+    fn new(oms: &OmsFixture, user: &str, password: &str, session: u16) -> Self {
+        let mut raw = RawClient::new(oms);
         let (mut logon, first) = ClientLogon::new(user, password, None).expect("a good name");
         raw.say(Word::Logon.code(), 0, Logon { session, ..hello() }.as_bytes(), &first);
         let (_, _, challenge) = raw.hear().expect("a challenge");
@@ -185,13 +185,13 @@ fn with_secret(block: &str, secret: &str) -> String {
 
 #[test]
 fn a_logon_that_began_before_its_record_changed_is_refused() {
-    let house = OmsFixture::new(Layout::Split);
-    let with_old = HalfLogon::new(&house, "anna", "anna's password", 0);
-    let with_new = HalfLogon::new(&house, "anna", "another password", 1);
-    let removed = HalfLogon::new(&house, "boss", "boss's password", 2);
+    let oms = OmsFixture::new(Layout::Split);
+    let with_old = HalfLogon::new(&oms, "anna", "anna's password", 0);
+    let with_new = HalfLogon::new(&oms, "anna", "another password", 1);
+    let removed = HalfLogon::new(&oms, "boss", "boss's password", 2);
     let other = Secret::from_password("another password").to_string();
     // The user boss is removed.
-    house.change_users(|name, block| (name == "anna").then(|| with_secret(block, &other)));
+    oms.change_users(|name, block| (name == "anna").then(|| with_secret(block, &other)));
     for (what, begun) in [("the old password", with_old), ("a user that is gone", removed)] {
         let (refusal, why) = begun.refused();
         assert!(
@@ -200,7 +200,7 @@ fn a_logon_that_began_before_its_record_changed_is_refused() {
         );
     }
     assert_eq!(with_new.refused().0, Some(LogonRejectReason::Password), "the new password on the old challenge");
-    let url = format!("unix://{}", house.socket().display());
+    let url = format!("unix://{}", oms.socket().display());
     let config =
         |password: &str| RemoteConfig { connect_timeout_ms: 20_000, ..RemoteConfig::new(&url, "anna", password) };
     Remote::connect(config("another password")).expect("a new logon knows the new record").close();
@@ -208,20 +208,20 @@ fn a_logon_that_began_before_its_record_changed_is_refused() {
 }
 
 #[test]
-fn strangers_get_challenges_like_those_of_imported_users() {
-    let house = OmsFixture::new(Layout::Split);
+fn unknown_users_get_challenges_like_those_of_imported_users() {
+    let oms = OmsFixture::new(Layout::Split);
     // A secret as another server makes it: fewer iterations, and a salt of 24 bytes.
     let own = Secret::from_password("anna's password").to_string();
     let keys = own.rsplit_once('$').expect("it has keys").1;
     let imported = format!("SCRAM-SHA-256$4096:{}${keys}", "abcd".repeat(8));
-    house.change_users(|name, block| match name {
+    oms.change_users(|name, block| match name {
         "anna" => Some(with_secret(block, &imported)),
         _ => Some(block.to_owned()),
     });
     let form = |user: &str| {
-        let begun = HalfLogon::new(&house, user, "a guess", 0);
-        let (_, told) = begun.challenge.split_once(",s=").expect("a salt");
-        let (salt, iterations) = told.split_once(",i=").expect("iterations");
+        let begun = HalfLogon::new(&oms, user, "a guess", 0);
+        let (_, sentence) = begun.challenge.split_once(",s=").expect("a salt");
+        let (salt, iterations) = sentence.split_once(",i=").expect("iterations");
         (salt.len(), iterations.to_owned())
     };
     assert_eq!(form("anna"), (32, "4096".to_owned()));
@@ -235,27 +235,27 @@ fn strangers_get_challenges_like_those_of_imported_users() {
 }
 
 #[test]
-fn a_strangers_challenge_outlives_a_restart() {
-    let mut house = OmsFixture::new(Layout::Split);
-    let salts = |house: &OmsFixture| {
+fn the_challenge_of_an_unknown_user_survives_a_restart() {
+    let mut oms = OmsFixture::new(Layout::Split);
+    let salts = |oms: &OmsFixture| {
         ["anna", "nobody", "nobody else"].map(|user| {
-            let begun = HalfLogon::new(house, user, "a guess", 0);
+            let begun = HalfLogon::new(oms, user, "a guess", 0);
             begun.challenge.split_once(",s=").expect("a salt").1.to_owned()
         })
     };
-    let before = salts(&house);
-    house.stop();
-    house.start();
-    assert_eq!(salts(&house), before, "else whoever changes is no user");
+    let before = salts(&oms);
+    oms.stop();
+    oms.start();
+    assert_eq!(salts(&oms), before, "else whoever changes is no user");
 }
 
 #[test]
-fn names_of_strangers_cannot_write_lines_of_the_log() {
-    let house = OmsFixture::new(Layout::Split);
+fn names_of_unknown_users_are_escaped_in_the_log() {
+    let oms = OmsFixture::new(Layout::Split);
     let name = "x\u{2028}boss has logged in\u{202e}\u{200b}";
-    let (refusal, _) = HalfLogon::new(&house, name, "a guess", 0).refused();
+    let (refusal, _) = HalfLogon::new(&oms, name, "a guess", 0).refused();
     assert_eq!(refusal, Some(LogonRejectReason::Password));
-    house.event("it is told", |event| {
+    oms.event("it is told", |event| {
         let ServerEvent::Refused { why, .. } = event else { return false };
         for text in [why, &event.to_string()] {
             let is_raw = text.contains(['\u{2028}', '\u{202e}', '\u{200b}']);
@@ -265,7 +265,7 @@ fn names_of_strangers_cannot_write_lines_of_the_log() {
     });
     let broken =
         ServerEvent::Disconnected { user: "anna".to_owned(), session: 0, why: "\u{1b}[2J\r\nready".to_owned() };
-    assert_eq!(broken.to_string(), "anna is gone from session 0: \\u{1b}[2J\\u{d}\\u{a}ready");
+    assert_eq!(broken.to_string(), "anna has left session 0: \\u{1b}[2J\\u{d}\\u{a}ready");
 }
 
 #[test]
@@ -276,15 +276,15 @@ fn a_process_with_secrets_gives_no_core_dump() {
 }
 
 #[test]
-fn a_socket_of_somebody_else_is_not_taken_away() {
-    let mut house = OmsFixture::new(Layout::Split);
-    fs::remove_file(house.socket()).expect("it is there");
-    let other = UnixListener::bind(house.socket()).expect("the place is free");
-    house.stop();
-    UnixStream::connect(house.socket()).expect("the other still listens");
+fn the_socket_of_another_server_is_not_removed() {
+    let mut oms = OmsFixture::new(Layout::Split);
+    fs::remove_file(oms.socket()).expect("it is there");
+    let other = UnixListener::bind(oms.socket()).expect("the place is free");
+    oms.stop();
+    UnixStream::connect(oms.socket()).expect("the other still listens");
     drop(other);
-    house.start();
-    house.trades(1);
-    house.stop();
-    assert!(!house.socket().exists(), "its own is taken away");
+    oms.start();
+    oms.trades(1);
+    oms.stop();
+    assert!(!oms.socket().exists(), "its own is taken away");
 }

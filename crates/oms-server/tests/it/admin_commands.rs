@@ -32,11 +32,11 @@ fn word(
 }
 
 #[test]
-fn a_word_is_answered_with_the_orders_that_it_meant() {
+fn an_admin_command_is_answered_with_the_orders_in_scope() {
     for layout in [Layout::Inline, Layout::Split] {
-        let house = OmsFixture::new(layout);
-        let mut anna = house.remote("anna", Since::Now);
-        let mut boss = house.remote("boss", Since::Now);
+        let oms = OmsFixture::new(layout);
+        let mut anna = oms.remote("anna", Since::Now);
+        let mut boss = oms.remote("boss", Since::Now);
         anna.send(limit(Side::Buy, 1, 95, 1));
         anna.send(limit(Side::Buy, 2, 96, 1));
         anna.until("both work", |anna| anna.heard.len() == 4);
@@ -71,12 +71,12 @@ fn a_word_is_answered_with_the_orders_that_it_meant() {
 }
 
 #[test]
-fn an_order_list_of_several_pages_comes_whole_and_by_ascending_id() {
+fn an_order_list_of_several_pages_is_complete_and_sorted() {
     const ORDERS: u64 = 300;
     for layout in [Layout::Inline, Layout::Split] {
-        let house = OmsFixture::new(layout);
-        let mut anna = house.remote("anna", Since::Now);
-        let mut boss = house.remote("boss", Since::Now);
+        let oms = OmsFixture::new(layout);
+        let mut anna = oms.remote("anna", Since::Now);
+        let mut boss = oms.remote("boss", Since::Now);
         (1..=ORDERS).for_each(|client| anna.send(limit(Side::Buy, client, 95, 1)));
         anna.until("all work", |anna| anna.heard.len() as u64 == 2 * ORDERS);
         boss.events.clear();
@@ -93,9 +93,9 @@ fn an_order_list_of_several_pages_comes_whole_and_by_ascending_id() {
 }
 
 #[test]
-fn a_word_that_cannot_be_taken_is_answered_with_a_sentence_and_not_journaled() {
-    let house = OmsFixture::new(Layout::Split);
-    let mut boss = house.remote("boss", Since::Now);
+fn a_refused_admin_command_gets_its_reason_and_is_not_journaled() {
+    let oms = OmsFixture::new(Layout::Split);
+    let mut boss = oms.remote("boss", Since::Now);
     let before = boss.status().journal_records;
     let resolve =
         Resolve { order: 5, cumulative_quantity: Quantity(1), status: 2, reason: [b'x'; 32], ..Default::default() };
@@ -110,15 +110,15 @@ fn a_word_that_cannot_be_taken_is_answered_with_a_sentence_and_not_journaled() {
 }
 
 #[test]
-fn requests_are_taken_while_a_long_order_list_waits_for_its_reader() {
+fn requests_pass_while_a_long_order_list_is_outstanding() {
     const ORDERS: u64 = 12_000;
     for layout in [Layout::Inline, Layout::Split] {
-        let house = OmsFixture::new(layout);
-        let mut raw = RawClient::login(&house, "anna", 0, 60_000);
+        let oms = OmsFixture::new(layout);
+        let mut raw = RawClient::login(&oms, "anna", 0, 60_000);
         for number in 0..ORDERS {
             raw.say(Kind::NewOrder.code(), number, limit(Side::Buy, number + 1, 95, 1).as_bytes(), &[]);
         }
-        let mut eve = house.remote("eve", Since::Now);
+        let mut eve = oms.remote("eve", Since::Now);
         while eve.status().working != ORDERS {}
         // The client reads no reports, so the list has no room; the second question and all later messages wait for it.
         let list = Query { what: Query::ORDERS, ..Query::default() };

@@ -17,8 +17,8 @@ fn fill(client: &mut RecordingClient, id: u64) {
 }
 
 /// Ends the day as an admin does.
-fn end_day(house: &OmsFixture) {
-    let mut boss = house.remote("boss", Since::Now);
+fn end_day(oms: &OmsFixture) {
+    let mut boss = oms.remote("boss", Since::Now);
     boss.client.admin_command(RecordKind::DayEnd.code(), DayEnd::default().as_bytes()).expect("it is connected");
     boss.until("the day's end", |boss| {
         boss.events.iter().any(|event| matches!(event, ClientEvent::CommandAnswered(Ok(_))))
@@ -28,15 +28,15 @@ fn end_day(house: &OmsFixture) {
 
 /// Fills an order of a client that then disconnects, another order on each of this many days, and one on the current
 /// day. Returns the position at which the client stopped.
-fn days_without_a_client(house: &OmsFixture, days: u64) -> Since {
-    let mut client = house.remote("anna", Since::Start);
+fn days_without_a_client(oms: &OmsFixture, days: u64) -> Since {
+    let mut client = oms.remote("anna", Since::Start);
     fill(&mut client, 1);
     let since = client.client.since();
     client.client.close();
-    let mut other = house.remote("anna", since);
+    let mut other = oms.remote("anna", since);
     for day in 0..days {
         fill(&mut other, 10 + day);
-        end_day(house);
+        end_day(oms);
     }
     fill(&mut other, 2);
     other.client.close();
@@ -49,38 +49,38 @@ fn numbers(from: u64, days: u64) -> Vec<u64> {
 }
 
 #[test]
-fn a_client_that_was_away_for_several_days_hears_each_report_once() {
+fn a_client_away_for_several_days_receives_each_report_once() {
     for layout in [Layout::Inline, Layout::Split] {
         for days in [2, 5] {
-            let mut house = OmsFixture::new(layout);
-            let since = days_without_a_client(&house, days);
+            let mut oms = OmsFixture::new(layout);
+            let since = days_without_a_client(&oms, days);
             let all = numbers(REPORTS, days);
             for start in ["as they ended", "behind a start"] {
-                let mut client = house.remote("anna", since);
+                let mut client = oms.remote("anna", since);
                 client.until("each report", |client| client.heard.len() >= all.len());
                 assert_eq!(client.numbers(), all, "{layout:?}, {days} days, {start}");
                 let counts = client.client.counts();
                 assert_eq!((counts.gaps, counts.duplicates), (0, 0), "{layout:?}, {days} days, {start}");
                 client.client.close();
-                house.stop();
-                house.start();
+                oms.stop();
+                oms.start();
             }
         }
     }
 }
 
 #[test]
-fn reports_of_days_that_are_not_kept_are_a_gap() {
+fn reports_of_dropped_days_are_a_gap() {
     const DAYS: u64 = 4;
     for layout in [Layout::Inline, Layout::Split] {
-        let mut house = OmsFixture::new(layout);
-        let since = days_without_a_client(&house, DAYS);
+        let mut oms = OmsFixture::new(layout);
+        let since = days_without_a_client(&oms, DAYS);
         // The last two of the four archived days begin with report 9.
         for (keep_days, first) in [(2, 9), (1, 12), (3, 6), (0, REPORTS)] {
-            house.stop();
-            house.keep_days = keep_days;
-            house.start();
-            let mut client = house.remote("anna", since);
+            oms.stop();
+            oms.keep_days = keep_days;
+            oms.start();
+            let mut client = oms.remote("anna", since);
             let all = numbers(first, DAYS);
             client.until("each report", |client| client.heard.len() >= all.len());
             assert_eq!(client.numbers(), all, "{layout:?}, {keep_days} days are kept");

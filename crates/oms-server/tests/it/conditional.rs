@@ -25,12 +25,12 @@ fn armed(id: u64, price: i64, trigger: Trigger) -> Request {
 }
 
 #[test]
-fn an_armed_order_is_changed_survives_a_start_fires_and_is_filled() {
+fn an_armed_order_is_replaced_survives_a_restart_fires_and_fills() {
     for layout in [Layout::Inline, Layout::Split] {
-        let mut house = OmsFixture::new(layout);
-        let mut client = house.remote("anna", Since::Start);
+        let mut oms = OmsFixture::new(layout);
+        let mut client = oms.remote("anna", Since::Start);
         client.send(armed(1, 112, bid_reaches(105)));
-        client.hears(1);
+        client.await_reports(1);
         client.send(Request::ReplaceConditional(ReplaceConditional {
             client_order_id: ClientOrderId(2),
             original: ClientOrderId(1),
@@ -40,18 +40,18 @@ fn an_armed_order_is_changed_survives_a_start_fires_and_is_filled() {
             trigger: bid_reaches(110),
             ..ReplaceConditional::default()
         }));
-        client.hears(2);
-        house.tick(106, 107);
+        client.await_reports(2);
+        oms.tick(106, 107);
         let status = client.status();
         assert_eq!((status.queued, status.working), (1, 0), "its first trigger holds no more");
-        house.stop();
-        house.start();
+        oms.stop();
+        oms.start();
         client.connects(2);
         client.send(armed(3, 112, bid_reaches(300)));
-        client.hears(3);
-        house.tick(110, 111);
-        client.hears(6);
-        let told = client.told();
+        client.await_reports(3);
+        oms.tick(110, 111);
+        client.await_reports(6);
+        let sentence = client.reported();
         let expected = [
             (1, ExecType::PendingNew, OrdStatus::Armed),
             (2, ExecType::Replaced, OrdStatus::Armed),
@@ -60,19 +60,19 @@ fn an_armed_order_is_changed_survives_a_start_fires_and_is_filled() {
             (1, ExecType::New, OrdStatus::New),
             (1, ExecType::Trade, OrdStatus::Filled),
         ];
-        assert_eq!(told, expected, "{layout}");
+        assert_eq!(sentence, expected, "{layout}");
         client.send(Request::Cancel(CancelOrder {
             client_order_id: ClientOrderId(4),
             original: ClientOrderId(3),
             account: WIDE,
             ..CancelOrder::default()
         }));
-        client.hears(7);
-        assert_eq!(client.told()[6], (4, ExecType::Canceled, OrdStatus::Canceled));
-        house.stop();
-        house.start();
-        house.tick(110, 111);
-        let mut other = house.remote("anna", Since::Now);
+        client.await_reports(7);
+        assert_eq!(client.reported()[6], (4, ExecType::Canceled, OrdStatus::Canceled));
+        oms.stop();
+        oms.start();
+        oms.tick(110, 111);
+        let mut other = oms.remote("anna", Since::Now);
         let status = other.status();
         assert_eq!((status.queued, status.sending, status.done), (0, 0, 2), "nothing fires twice");
     }

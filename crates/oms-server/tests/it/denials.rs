@@ -32,13 +32,13 @@ fn is_loss(event: &ClientEvent) -> bool {
 }
 
 #[test]
-fn a_user_that_only_reads_is_refused_before_the_journal_and_each_request_is_answered() {
+fn requests_of_a_reader_are_refused_before_the_journal() {
     const CANCELS: u64 = 2_000;
     for (layout, scheme) in LAYOUTS.into_iter().zip(["unix", "shm+unix"]) {
-        let mut house = OmsFixture::new(layout);
-        let url = format!("{scheme}://{}", house.socket().display());
-        let mut eve = house.remote_at(url, "eve", Since::Start);
-        let mut boss = house.remote("boss", Since::Now);
+        let mut fixture = OmsFixture::new(layout);
+        let url = format!("{scheme}://{}", fixture.socket().display());
+        let mut eve = fixture.remote_at(url, "eve", Since::Start);
+        let mut boss = fixture.remote("boss", Since::Now);
         let before = boss.status().journal_records;
         for id in 1..=CANCELS {
             while eve.client.send(&unknown(id)).is_err() {
@@ -61,8 +61,8 @@ fn a_user_that_only_reads_is_refused_before_the_journal_and_each_request_is_answ
         boss.client.close();
 
         // A start does not count the refused requests, and the client reports none as lost.
-        house.stop();
-        house.start();
+        fixture.stop();
+        fixture.start();
         eve.connects(2);
         eve.send(unknown(CANCELS + 2));
         eve.until("it goes on", |eve| eve.heard.len() as u64 == CANCELS + 2);
@@ -79,10 +79,10 @@ fn second(desk: &ProcessFixture) -> Client {
 }
 
 /// Waits until a log file contains this text.
-fn is_told(told: &Path, what: &str) {
+fn await_line(log: &Path, what: &str) {
     let clock = HostClock::get().expect("a clock");
     let began = clock.ticks();
-    while !fs::read_to_string(told).is_ok_and(|text| text.contains(what)) {
+    while !fs::read_to_string(log).is_ok_and(|text| text.contains(what)) {
         assert!(clock.ns_between(began, clock.ticks()) < PATIENCE_NS, "never told: {what}");
         sleep_ns(5_000_000);
     }
@@ -102,7 +102,10 @@ fn journaled_cancels(desk: &ProcessFixture) -> u64 {
 }
 
 /// Starts a desk whose OMS has a budget of 50 denied requests per session and day.
-fn desk_with_budget(changes: &[(&str, &str)], told: &str) -> (ProcessFixture, Process, Process, std::path::PathBuf) {
+fn desk_with_budget(
+    changes: &[(&str, &str)],
+    sentence: &str,
+) -> (ProcessFixture, Process, Process, std::path::PathBuf) {
     let desk = ProcessFixture::new(1, "", true);
     desk.lay_out("inline");
     for (from, to) in changes {
@@ -111,21 +114,21 @@ fn desk_with_budget(changes: &[(&str, &str)], told: &str) -> (ProcessFixture, Pr
     let exchange = desk.start("exchange");
     let file = desk.folder.path().join("told");
     let oms = desk.start_limited("-n 512", &file);
-    is_told(&file, told);
+    await_line(&file, sentence);
     (desk, exchange, oms, file)
 }
 
 #[test]
-fn a_session_that_uses_up_its_denied_requests_is_told_and_slow_while_others_trade() {
+fn a_session_over_its_denial_budget_is_throttled_alone() {
     const CANCELS: u64 = 5_000;
     let small = ("#max_denied_a_day = 100000", "max_denied_a_day = 50");
     let hundredth = ("#max_denied_a_day = 100000", "max_denied_a_day = 5000");
     // More than any disk has.
     let reserve = ("#disk_reserve_mb = 256", "disk_reserve_mb = 4000000000");
-    for (changes, told) in
+    for (changes, sentence) in
         [(vec![small], "listening on unix"), (vec![hundredth, reserve], "disk_reserve_mb keeps 4000000000")]
     {
-        let (desk, exchange, oms, _) = desk_with_budget(&changes, told);
+        let (desk, exchange, oms, _) = desk_with_budget(&changes, sentence);
         let clock = HostClock::get().expect("a clock");
         let mut other = Trader::new(&desk);
         let mut client = second(&desk);
@@ -161,26 +164,26 @@ fn a_session_that_uses_up_its_denied_requests_is_told_and_slow_while_others_trad
 }
 
 #[test]
-fn connections_without_a_descriptor_wait_and_the_operator_is_told_once() {
+fn connections_without_a_descriptor_wait_and_warn_the_operator_once() {
     const CROWD: usize = 120;
     const SHORT: &str = "no connection can be accepted";
     let desk = ProcessFixture::new(1, "", true);
-    let told = desk.folder.path().join("told");
+    let log = desk.folder.path().join("told");
     let _exchange = desk.start("exchange");
-    let _oms = desk.start_limited("-n 64", &told);
+    let _oms = desk.start_limited("-n 64", &log);
     let mut trader = Trader::new(&desk);
     // `--check` prints this warning, too.
-    is_told(&told, "the limit is 64 open files, and this configuration needs up to");
+    await_line(&log, "the limit is 64 open files, and this configuration needs up to");
     let socket = desk.folder.path().join("oms.sock");
     let crowd: Vec<UnixStream> =
         (0..CROWD).map(|_| UnixStream::connect(&socket).expect("the kernel takes it")).collect();
-    is_told(&told, SHORT);
+    await_line(&log, SHORT);
     trader.trade("who is in trades on", |trader| trader.fills.len() >= 20);
     drop(crowd);
     let mut late = Trader::of(&format!("unix://{}", socket.display()), 1);
     late.send_new(ASK);
     late.until("it is let in when there is room", |late| !late.fills.is_empty());
-    let text = fs::read_to_string(&told).expect("it is ours");
+    let text = fs::read_to_string(&log).expect("it is ours");
     assert_eq!(text.matches(SHORT).count(), 1, "{text}");
     assert!(text.contains("LimitNOFILE="), "{text}");
 }

@@ -16,16 +16,16 @@ use crate::limit;
 use crate::sessions::{OmsFixture, RecordingClient};
 
 /// Returns a house in which eve receives a drop copy, with these additional lines for that user.
-fn house(layout: Layout, lines: &str) -> OmsFixture {
-    let mut house = OmsFixture::new(layout);
-    house.stop();
-    let file = house.folder().join("users.toml");
+fn oms_with_copies(layout: Layout, lines: &str) -> OmsFixture {
+    let mut oms = OmsFixture::new(layout);
+    oms.stop();
+    let file = oms.folder().join("users.toml");
     let text = fs::read_to_string(&file).expect("it is there");
     let eve = "name = \"eve\"\nrole = \"read\"\n";
     assert!(text.contains(eve), "{text}");
     fs::write(&file, text.replace(eve, &format!("{eve}drop_copy = true\n{lines}"))).expect("the folder is ours");
-    house.start();
-    house
+    oms.start();
+    oms
 }
 
 /// Returns the copied reports: place, session, number in the session, and the answered client order id.
@@ -52,13 +52,13 @@ fn trade(anna: &mut RecordingClient, id: u64) {
 }
 
 #[test]
-fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_the_oms() {
+fn a_drop_copy_resumes_over_day_ends_and_restarts() {
     for layout in [Layout::Inline, Layout::Split] {
-        let mut house = house(layout, "");
-        let mut anna = house.remote("anna", Since::Now);
+        let mut oms = oms_with_copies(layout, "");
+        let mut anna = oms.remote("anna", Since::Now);
         let session = anna.client.welcome().session;
         trade(&mut anna, 1);
-        let mut eve = house.remote("eve", Since::Start);
+        let mut eve = oms.remote("eve", Since::Start);
         trade(&mut anna, 2);
         eve.until("six reports", |eve| copied(eve).len() == 6);
         // Eve is disconnected while a day ends.
@@ -66,13 +66,13 @@ fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_t
         let mut list = copied(&eve);
         eve.client.close();
         trade(&mut anna, 3);
-        let mut boss = house.remote("boss", Since::Now);
+        let mut boss = oms.remote("boss", Since::Now);
         boss.client.admin_command(RecordKind::DayEnd.code(), DayEnd::default().as_bytes()).expect("it is connected");
         boss.until("the day's end", |boss| {
             boss.events.iter().any(|event| matches!(event, ClientEvent::CommandAnswered(Ok(_))))
         });
         trade(&mut anna, 4);
-        let mut eve = house.remote("eve", since);
+        let mut eve = oms.remote("eve", since);
         eve.until("six more", |eve| copied(eve).len() == 6);
         // Another day ends while she is connected; then the OMS restarts.
         boss.client.admin_command(RecordKind::DayEnd.code(), DayEnd::default().as_bytes()).expect("it is connected");
@@ -85,11 +85,11 @@ fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_t
         for client in [eve, boss, anna] {
             client.client.close();
         }
-        house.stop();
-        house.start();
-        let mut anna = house.remote("anna", Since::Now);
+        oms.stop();
+        oms.start();
+        let mut anna = oms.remote("anna", Since::Now);
         trade(&mut anna, 6);
-        let mut eve = house.remote("eve", since);
+        let mut eve = oms.remote("eve", since);
         eve.until("three more", |eve| copied(eve).len() == 3);
         list.extend(copied(&eve));
         assert!(list.windows(2).all(|pair| pair[0].0 < pair[1].0), "{list:?}");
@@ -99,9 +99,9 @@ fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_t
 }
 
 #[test]
-fn a_drop_copy_begins_with_the_oldest_day_that_is_kept_and_each_report_has_its_time() {
-    let mut house = house(Layout::Split, "");
-    let (mut anna, mut boss) = (house.remote("anna", Since::Now), house.remote("boss", Since::Now));
+fn a_drop_copy_begins_with_the_oldest_kept_day_and_has_report_times() {
+    let mut oms = oms_with_copies(Layout::Split, "");
+    let (mut anna, mut boss) = (oms.remote("anna", Since::Now), oms.remote("boss", Since::Now));
     for id in 1..=4 {
         trade(&mut anna, id);
         boss.events.clear();
@@ -114,22 +114,22 @@ fn a_drop_copy_begins_with_the_oldest_day_that_is_kept_and_each_report_has_its_t
     for client in [anna, boss] {
         client.client.close();
     }
-    house.stop();
-    let archive = house.config.journal.path.dir().join("reports/archive");
+    oms.stop();
+    let archive = oms.config.journal.path.dir().join("reports/archive");
     let mut days: Vec<_> =
         fs::read_dir(archive).expect("it is there").map(|day| day.expect("a folder").path()).collect();
     days.sort();
     assert_eq!(days.len(), 4, "{days:?}");
     days[..2].iter().for_each(|day| fs::remove_dir_all(day).expect("it is ours"));
-    house.start();
-    let mut eve = house.remote("eve", Since::Report { journal, number: 1, last_sum: 0 });
+    oms.start();
+    let mut eve = oms.remote("eve", Since::Report { journal, number: 1, last_sum: 0 });
     // Each day has a base frame before its three reports.
     eve.until("the last day's reports", |eve| eve.events.iter().any(|event| place(event) == Some(15)));
     assert_eq!(eve.events.iter().filter_map(place).collect::<Vec<_>>(), [9, 10, 11, 13, 14, 15]);
     assert!(eve.events.iter().any(|event| matches!(event, ClientEvent::Gap { from: 1, to: 8 })), "{eve:?}");
     for event in &eve.events {
         if let ClientEvent::Copied { stamp, utc_ns, .. } = event {
-            assert_eq!(*utc_ns, Some(house.clock.calibration().utc_ns_of(*stamp)));
+            assert_eq!(*utc_ns, Some(oms.clock.calibration().utc_ns_of(*stamp)));
         }
     }
 }
@@ -143,10 +143,10 @@ fn place(event: &ClientEvent) -> Option<u64> {
 }
 
 #[test]
-fn a_filter_leaves_out_what_is_not_meant_and_that_is_no_gap() {
-    let house = house(Layout::Split, "fills_only = true\ncopy_users = [\"anna\"]\n");
-    let mut eve = house.remote("eve", Since::Now);
-    let mut anna = house.remote("anna", Since::Now);
+fn reports_outside_the_filter_are_no_gap() {
+    let oms = oms_with_copies(Layout::Split, "fills_only = true\ncopy_users = [\"anna\"]\n");
+    let mut eve = oms.remote("eve", Since::Now);
+    let mut anna = oms.remote("anna", Since::Now);
     for id in 1..=3 {
         trade(&mut anna, id);
     }
@@ -168,12 +168,12 @@ fn a_filter_leaves_out_what_is_not_meant_and_that_is_no_gap() {
 }
 
 #[test]
-fn drop_copies_of_one_user_hear_beside_each_other_and_each_goes_on_from_its_own_place() {
+fn drop_copies_of_one_user_resume_independently() {
     for layout in [Layout::Inline, Layout::Split] {
-        let mut house = house(layout, "");
-        let mut anna = house.remote("anna", Since::Now);
-        let mut first = house.remote("eve", Since::Start);
-        let mut second = house.remote("eve", Since::Now);
+        let mut oms = oms_with_copies(layout, "");
+        let mut anna = oms.remote("anna", Since::Now);
+        let mut first = oms.remote("eve", Since::Start);
+        let mut second = oms.remote("eve", Since::Now);
         trade(&mut anna, 1);
         for eve in [&mut first, &mut second] {
             eve.until("three reports", |eve| copied(eve).len() == 3);
@@ -182,18 +182,18 @@ fn drop_copies_of_one_user_hear_beside_each_other_and_each_goes_on_from_its_own_
         let since = first.client.since();
         first.client.close();
         trade(&mut anna, 2);
-        let mut first = house.remote("eve", since);
+        let mut first = oms.remote("eve", since);
         assert_eq!(first.client.welcome().session, second.client.welcome().session);
         first.until("three more", |eve| copied(eve).len() == 3);
         second.until("six reports", |eve| copied(eve).len() == 6);
         // Both reconnect by themselves.
         anna.client.close();
-        house.stop();
-        house.start();
+        oms.stop();
+        oms.start();
         for eve in [&mut first, &mut second] {
             eve.connects(2);
         }
-        let mut anna = house.remote("anna", Since::Now);
+        let mut anna = oms.remote("anna", Since::Now);
         trade(&mut anna, 3);
         first.until("six reports", |eve| copied(eve).len() == 6);
         second.until("nine reports", |eve| copied(eve).len() == 9);
@@ -202,44 +202,44 @@ fn drop_copies_of_one_user_hear_beside_each_other_and_each_goes_on_from_its_own_
 }
 
 #[test]
-fn a_user_has_so_many_drop_copies_and_one_more_is_refused_and_disturbs_none() {
-    let house = house(Layout::Split, "");
-    let mut list: Vec<RecordingClient> = (0..16).map(|_| house.remote("eve", Since::Now)).collect();
-    let config = Config::new(format!("unix://{}", house.socket().display()), "eve", "eve's password");
+fn a_drop_copy_over_the_users_limit_is_refused() {
+    let oms = oms_with_copies(Layout::Split, "");
+    let mut list: Vec<RecordingClient> = (0..16).map(|_| oms.remote("eve", Since::Now)).collect();
+    let config = Config::new(format!("unix://{}", oms.socket().display()), "eve", "eve's password");
     let Err(why) = Client::connect(config) else { panic!("there is no room for one more") };
     let is_full = matches!(&why, ClientError::Refused { refusal: Some(LogonRejectReason::Full), sentence } if sentence.contains("16 drop copies"));
     assert!(is_full, "{why}");
-    house.event("it is told", |event| matches!(event, ServerEvent::Refused { why, .. } if why.starts_with("eve: ")));
+    oms.event("it is told", |event| matches!(event, ServerEvent::Refused { why, .. } if why.starts_with("eve: ")));
     // Drop copies take no slot of a trading client.
-    let mut anna = house.remote("anna", Since::Now);
+    let mut anna = oms.remote("anna", Since::Now);
     trade(&mut anna, 1);
     for eve in &mut list {
         eve.until("three reports", |eve| copied(eve).len() == 3);
     }
     list.pop();
-    house.event("it is gone", |event| matches!(event, ServerEvent::Disconnected { user, .. } if user == "eve"));
-    house.remote("eve", Since::Now);
+    oms.event("it is gone", |event| matches!(event, ServerEvent::Disconnected { user, .. } if user == "eve"));
+    oms.remote("eve", Since::Now);
 }
 
 #[test]
-fn a_welcome_says_who_hears_a_drop_copy() {
-    let house = house(Layout::Split, "");
+fn a_welcome_shows_whether_the_session_is_a_drop_copy() {
+    let oms = oms_with_copies(Layout::Split, "");
     for (user, hears) in [("eve", true), ("anna", false), ("boss", false)] {
-        let client = house.remote(user, Since::Now).client;
+        let client = oms.remote(user, Since::Now).client;
         assert_eq!(client.welcome().has_drop_copy(), Some(hears), "{user}");
     }
 }
 
 #[test]
-fn who_asks_for_a_drop_copy_and_has_none_takes_no_session() {
-    let house = house(Layout::Split, "");
-    let mut anna = house.remote("anna", Since::Now);
+fn a_refused_drop_copy_logon_takes_no_session() {
+    let oms = oms_with_copies(Layout::Split, "");
+    let mut anna = oms.remote("anna", Since::Now);
     let session = Some(anna.client.welcome().session);
     for session in [None, session] {
-        let url = format!("unix://{}", house.socket().display());
+        let url = format!("unix://{}", oms.socket().display());
         let config = Config { session, drop_copy: true, ..Config::new(url, "anna", "anna's password") };
         let Err(why) = Client::connect(config) else { panic!("she has none, and took a session: {session:?}") };
-        let is_hers = |sentence: &str| sentence.starts_with("'anna' hears nothing of others;");
+        let is_hers = |sentence: &str| sentence.starts_with("'anna' has no drop copy;");
         let is_told = matches!(&why, ClientError::Refused { refusal: Some(LogonRejectReason::NotPermitted), sentence } if is_hers(sentence));
         assert!(is_told, "{why}");
     }

@@ -17,16 +17,16 @@ use crate::trader::{LOW, ProcessFixture, Trader};
 const FILE_BYTES: u64 = 17 << 20;
 
 #[test]
-fn a_full_disk_ends_the_server_in_words_and_costs_nobody_an_order() {
+fn a_full_disk_ends_the_server_with_a_sentence_and_loses_no_order() {
     // The larger of two growing logs fills first: a denied order takes more of the journal.
-    for (layout, too_large, said) in
+    for (layout, too_large, line) in
         [("inline", 0, "the history accepts no reports ("), ("split", 6, "the journal accepts no records (")]
     {
         let desk = ProcessFixture::new(1, "", true);
         desk.lay_out(layout);
         let exchange = desk.start("exchange");
-        let told = desk.folder.path().join("told");
-        let mut oms = desk.start_full(FILE_BYTES / 512, &told);
+        let log = desk.folder.path().join("told");
+        let mut oms = desk.start_full(FILE_BYTES / 512, &log);
         let mut traders = [Trader::new(&desk), Trader::of(&desk.oms, 1)];
         for trader in &mut traders {
             trader.too_large = too_large;
@@ -36,9 +36,9 @@ fn a_full_disk_ends_the_server_in_words_and_costs_nobody_an_order() {
         trade_until_end(&mut traders, &mut oms.0);
         let fills = traders.iter().map(|trader| trader.fills.len()).sum::<usize>();
         assert!(fills > 1_000, "too little was traded: {fills}");
-        let told = fs::read_to_string(told).expect("it has said something");
-        assert_eq!(told.matches(said).count(), 1, "{told}");
-        assert!(told.contains("disk room, and start again"), "{told}");
+        let sentence = fs::read_to_string(log).expect("it has said something");
+        assert_eq!(sentence.matches(line).count(), 1, "{sentence}");
+        assert!(sentence.contains("disk room, and start again"), "{sentence}");
         drop(oms);
         let _oms = desk.start_full(u64::MAX >> 20, &desk.folder.path().join("told then"));
         for trader in &mut traders {
@@ -49,7 +49,7 @@ fn a_full_disk_ends_the_server_in_words_and_costs_nobody_an_order() {
             trader.until("nothing is left", |trader| trader.open.is_empty());
         }
         let fills = traders.iter().map(|trader| trader.fills.len()).sum::<usize>();
-        assert_eq!(desk.orders().len(), fills + 4, "orders at the exchange, and fills that were told, {said}");
+        assert_eq!(desk.orders().len(), fills + 4, "orders at the exchange, and fills that were told, {line}");
         assert_agreed(&desk, &traders);
         drop(exchange);
     }

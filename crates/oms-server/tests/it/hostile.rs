@@ -35,23 +35,23 @@ pub(crate) struct RawClient {
 
 impl RawClient {
     /// Connects without sending anything.
-    pub(crate) fn new(house: &OmsFixture) -> Self {
-        Self { stream: Self::connect(house), inbox: FrameBuffer::default(), welcome: Welcome::default() }
+    pub(crate) fn new(oms: &OmsFixture) -> Self {
+        Self { stream: Self::connect(oms), inbox: FrameBuffer::default(), welcome: Welcome::default() }
     }
 
-    pub(crate) fn connect(house: &OmsFixture) -> UnixStream {
-        let stream = UnixStream::connect(house.socket()).expect("it listens");
+    pub(crate) fn connect(oms: &OmsFixture) -> UnixStream {
+        let stream = UnixStream::connect(oms.socket()).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream
     }
 
     /// Logs in to a session and requests all reports of the day.
-    pub(crate) fn login(house: &OmsFixture, user: &str, session: u16, heartbeat_ms: u32) -> Self {
-        Self::login_at(house, user, session, heartbeat_ms, VERSION)
+    pub(crate) fn login(oms: &OmsFixture, user: &str, session: u16, heartbeat_ms: u32) -> Self {
+        Self::login_at(oms, user, session, heartbeat_ms, VERSION)
     }
 
     /// Logs in as a client of this version.
-    fn login_at(house: &OmsFixture, user: &str, session: u16, heartbeat_ms: u32, version: u16) -> Self {
+    fn login_at(oms: &OmsFixture, user: &str, session: u16, heartbeat_ms: u32, version: u16) -> Self {
         let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password"), None).expect("a good name");
         let hello = Logon {
             magic: MAGIC,
@@ -65,7 +65,7 @@ impl RawClient {
             features: 0,
             reserved_end: 0,
         };
-        let mut raw = Self::new(house);
+        let mut raw = Self::new(oms);
         raw.say(Word::Logon.code(), 0, hello.as_bytes(), &first);
         let (_, _, challenge) = raw.hear().expect("a challenge");
         let proof = logon.answer(&challenge).expect("a good challenge");
@@ -173,9 +173,9 @@ fn frame(kind: u8, number: u64, message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn nonsense_ends_the_connection_that_says_it_and_no_other() {
+fn an_invalid_frame_ends_only_its_own_connection() {
     for layout in LAYOUTS {
-        let house = OmsFixture::new(layout);
+        let oms = OmsFixture::new(layout);
         let order = rests(1);
         let head = |length: u32, fixed: u16| FrameHeader {
             length,
@@ -185,25 +185,25 @@ fn nonsense_ends_the_connection_that_says_it_and_no_other() {
         };
         let malformed = NewOrder { side: 9, ..order };
         let cases: [(&str, Vec<u8>); 8] = [
-            ("none of ours", head(u32::MAX, 0).as_bytes().to_vec()),
-            ("none of ours", head(8, 9).as_bytes().to_vec()),
-            ("none of ours", b"GET / HTTP/1.1\r\nHost: oms\r\n\r\n".to_vec()),
-            ("some are lost", frame(Kind::NewOrder.code(), 7, order.as_bytes())),
+            ("not of this protocol", head(u32::MAX, 0).as_bytes().to_vec()),
+            ("not of this protocol", head(8, 9).as_bytes().to_vec()),
+            ("not of this protocol", b"GET / HTTP/1.1\r\nHost: oms\r\n\r\n".to_vec()),
+            ("requests are lost", frame(Kind::NewOrder.code(), 7, order.as_bytes())),
             ("a code in it is unknown", frame(Kind::NewOrder.code(), 0, malformed.as_bytes())),
-            ("none that this user may send", frame(Kind::ExecutionReport.code(), 0, &[0; 104])),
-            ("none that this user may send", frame(Word::Welcome.code(), 0, &[0; 56])),
-            ("none that this user may send", frame(RecordKind::Kill.code(), 0, &[0; 64])),
+            ("not one that this user may send", frame(Kind::ExecutionReport.code(), 0, &[0; 104])),
+            ("not one that this user may send", frame(Word::Welcome.code(), 0, &[0; 56])),
+            ("not one that this user may send", frame(RecordKind::Kill.code(), 0, &[0; 64])),
         ];
         for (id, (why, bytes)) in (10..).zip(cases) {
-            let mut raw = RawClient::login(&house, "anna", 0, 0);
+            let mut raw = RawClient::login(&oms, "anna", 0, 0);
             assert_eq!(raw.welcome.next_request, 0, "nothing of all this was taken");
             raw.stream.write_all(&bytes).expect("it is heard");
-            let said = raw.farewell();
-            assert!(said.contains(why), "{said}, and not: {why}");
-            house.trades(id);
+            let output = raw.farewell();
+            assert!(output.contains(why), "{output}, and not: {why}");
+            oms.trades(id);
         }
         // A request that was taken already is dropped, and the later ones are processed.
-        let mut raw = RawClient::login(&house, "anna", 0, 0);
+        let mut raw = RawClient::login(&oms, "anna", 0, 0);
         for (number, id) in [(0, 1), (0, 1), (0, 3), (1, 2)] {
             raw.say(Kind::NewOrder.code(), number, rests(id).as_bytes(), &[]);
         }
@@ -217,27 +217,27 @@ fn nonsense_ends_the_connection_that_says_it_and_no_other() {
 }
 
 #[test]
-fn a_client_that_is_too_old_for_a_refusal_is_told_by_the_end_of_its_connection() {
-    let house = OmsFixture::new(Layout::Split);
-    let mut boss = house.remote("boss", Since::Now);
+fn a_client_too_old_for_a_refusal_is_disconnected() {
+    let oms = OmsFixture::new(Layout::Split);
+    let mut boss = oms.remote("boss", Since::Now);
     for version in [4, 1] {
-        let mut raw = RawClient::login_at(&house, "eve", 3, 0, version);
+        let mut raw = RawClient::login_at(&oms, "eve", 3, 0, version);
         let before = boss.status().journal_records;
         let request = |number| frame(Kind::NewOrder.code(), number, rests(number + 1).as_bytes());
         raw.stream.write_all(&(0..100).flat_map(request).collect::<Vec<u8>>()).expect("it is heard");
-        let said = raw.farewell();
-        assert!(said.contains("only reads"), "version {version}: {said}");
+        let output = raw.farewell();
+        assert!(output.contains("only reads"), "version {version}: {output}");
         assert!(boss.status().journal_records < before + 50, "each request is in the journal");
     }
 }
 
 #[test]
-fn half_open_connections_keep_nobody_out() {
-    let house = OmsFixture::new(Layout::Split);
-    let mut open: Vec<UnixStream> = (0..400).map(|_| RawClient::connect(&house)).collect();
+fn half_open_connections_block_no_logon() {
+    let oms = OmsFixture::new(Layout::Split);
+    let mut open: Vec<UnixStream> = (0..400).map(|_| RawClient::connect(&oms)).collect();
     // A connection that sends its logon byte by byte counts as silent.
     open[399].write_all(&[80]).expect("it is heard");
-    house.trades(1);
+    oms.trades(1);
     let gone = open[0].read(&mut [0; 1]);
     assert!(matches!(&gone, Ok(0)) || gone.is_err_and(|e| e.kind() == ErrorKind::ConnectionReset), "the oldest go");
     let left = open[399].read(&mut [0; 1]);
@@ -245,21 +245,21 @@ fn half_open_connections_keep_nobody_out() {
 }
 
 #[test]
-fn who_floods_waits_for_its_bucket_and_is_not_taken_for_silent() {
+fn a_flooding_client_waits_for_tokens_and_is_not_timed_out() {
     const ORDERS: u64 = 60;
     for layout in LAYOUTS {
-        let mut house = OmsFixture::new(layout);
-        house.stop();
-        house.config.trading.sessions[0].rate = RequestRate { per_second: 50, burst: 10 };
-        house.start();
-        let from = house.clock.ticks();
+        let mut oms = OmsFixture::new(layout);
+        oms.stop();
+        oms.config.trading.sessions[0].rate = RequestRate { per_second: 50, burst: 10 };
+        oms.start();
+        let from = oms.clock.ticks();
         // Half of them over another connection, which has no token bucket of its own.
         for half in [0..ORDERS / 2, ORDERS / 2..ORDERS] {
-            let mut raw = RawClient::login(&house, "anna", 0, 200);
+            let mut raw = RawClient::login(&oms, "anna", 0, 200);
             for number in half.clone() {
                 raw.say(Kind::NewOrder.code(), number, rests(number + 1).as_bytes(), &[]);
             }
-            house.trades(1_000 + half.end);
+            oms.trades(1_000 + half.end);
             let mut reports = 0;
             while reports < half.end * 2 {
                 let (kind, _, text) = raw.hear().expect("it stays connected");
@@ -267,17 +267,17 @@ fn who_floods_waits_for_its_bucket_and_is_not_taken_for_silent() {
                 reports += u64::from(kind == Kind::ExecutionReport.code());
             }
         }
-        let took = house.clock.ns_between(from, house.clock.ticks());
+        let took = oms.clock.ns_between(from, oms.clock.ticks());
         assert!(took > 700_000_000, "fifty a second, ten at once, took {took} ns for {ORDERS}");
     }
 }
 
 #[test]
-fn who_asks_and_does_not_read_costs_no_memory() {
+fn a_client_that_queries_and_never_reads_costs_no_memory() {
     const QUESTIONS: usize = 250_000;
     for layout in LAYOUTS {
-        let house = OmsFixture::new(layout);
-        let mut raw = RawClient::login(&house, "eve", 3, 60_000);
+        let oms = OmsFixture::new(layout);
+        let mut raw = RawClient::login(&oms, "eve", 3, 60_000);
         raw.stream.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket");
         let question = frame(Word::Query.code(), 0, Query { what: Query::STATUS, ..Query::default() }.as_bytes());
         let all = question.repeat(QUESTIONS);
@@ -290,7 +290,7 @@ fn who_asks_and_does_not_read_costs_no_memory() {
             }
         };
         assert_eq!(ended, Some(ErrorKind::WouldBlock), "the OMS takes all questions of who reads no answers");
-        house.trades(1);
+        oms.trades(1);
         for _ in 0..sent / question.len() {
             assert_eq!(raw.hear().expect("an answer").0, Word::Answer.code());
         }
@@ -298,19 +298,19 @@ fn who_asks_and_does_not_read_costs_no_memory() {
 }
 
 #[test]
-fn who_does_not_read_gets_all_of_it_later_even_over_the_end_of_a_day() {
+fn a_slow_reader_catches_up_even_over_a_day_end() {
     const ORDERS: u64 = 12_000;
     for layout in LAYOUTS {
-        let house = OmsFixture::new(layout);
-        let mut raw = RawClient::login(&house, "anna", 0, 60_000);
+        let oms = OmsFixture::new(layout);
+        let mut raw = RawClient::login(&oms, "anna", 0, 60_000);
         for number in 0..ORDERS {
             raw.say(Kind::NewOrder.code(), number, rests(number + 1).as_bytes(), &[]);
         }
-        let mut eve = house.remote("eve", Since::Now);
+        let mut eve = oms.remote("eve", Since::Now);
         let working = |eve: &mut RecordingClient, orders| while eve.status().working != orders {};
         working(&mut eve, ORDERS);
-        house.trades(1);
-        house.end_day();
+        oms.trades(1);
+        oms.end_day();
         raw.say(Kind::NewOrder.code(), ORDERS, rests(ORDERS + 1).as_bytes(), &[]);
         let (mut next, mut last) = (0, 0);
         while last != ORDERS + 1 {
@@ -330,12 +330,12 @@ fn who_does_not_read_gets_all_of_it_later_even_over_the_end_of_a_day() {
 }
 
 #[test]
-fn who_asks_for_what_was_never_said_hears_the_day() {
+fn a_client_ahead_of_the_history_receives_the_day() {
     for layout in LAYOUTS {
-        let house = OmsFixture::new(layout);
-        let mut client = house.since(Since::Start);
+        let oms = OmsFixture::new(layout);
+        let mut client = oms.since(Since::Start);
         client.send(limit(Side::Buy, 1, 101, 1));
-        client.hears(3);
+        client.await_reports(3);
         let Since::Report { journal, number, last_sum } = client.client.since() else { panic!("it has heard") };
         let all = std::mem::take(&mut client.heard);
         client.client.close();
@@ -348,8 +348,8 @@ fn who_asks_for_what_was_never_said_hears_the_day() {
             (Since::Report { journal, number: u64::MAX - 1, last_sum }, 0),
             (Since::Report { journal: journal ^ 1, number: 3, last_sum }, 0),
         ] {
-            let mut client = house.since(since);
-            client.hears(3 - first);
+            let mut client = oms.since(since);
+            client.await_reports(3 - first);
             assert!(client.heard == all[first..], "{since:?}");
             client.client.close();
         }
@@ -357,11 +357,11 @@ fn who_asks_for_what_was_never_said_hears_the_day() {
 }
 
 #[test]
-fn who_logs_out_finds_its_session_free() {
+fn a_logout_frees_the_session() {
     for layout in LAYOUTS {
-        let house = OmsFixture::new(layout);
+        let oms = OmsFixture::new(layout);
         for _ in 0..50 {
-            let client = house.since(Since::Now);
+            let client = oms.since(Since::Now);
             assert_eq!(client.client.welcome().session, 0, "{layout:?}");
             client.client.close();
         }
@@ -369,18 +369,18 @@ fn who_logs_out_finds_its_session_free() {
 }
 
 #[test]
-fn users_change_while_it_runs() {
-    let house = OmsFixture::new(Layout::Split);
-    let file = house.folder.path().join("users.toml");
+fn users_change_while_the_oms_runs() {
+    let oms = OmsFixture::new(Layout::Split);
+    let file = oms.folder.path().join("users.toml");
     let good = fs::read_to_string(&file).expect("it is there");
-    let anna = house.since(Since::Start);
+    let anna = oms.since(Since::Start);
     fs::write(&file, "[[user]\nname =").expect("it is ours");
-    house.event("a broken file", |event| matches!(event, ServerEvent::UsersNotReloaded(_)));
-    house.trades(1);
+    oms.event("a broken file", |event| matches!(event, ServerEvent::UsersNotReloaded(_)));
+    oms.trades(1);
     fs::write(&file, good.replacen("role", "disabled = true\nrole", 1)).expect("it is ours");
-    let url = format!("unix://{}", house.socket().display());
+    let url = format!("unix://{}", oms.socket().display());
     let config = RemoteConfig { session: Some(1), ..RemoteConfig::new(url, "anna", "anna's password") };
-    house.event("anna is sent away", |event| {
+    oms.event("anna is sent away", |event| {
         matches!(event, ServerEvent::Disconnected { user, why, .. } if user == "anna" && why.contains("rights have changed"))
     });
     assert!(Remote::connect(config.clone()).is_err(), "nor comes in again");
@@ -394,7 +394,7 @@ fn users_change_while_it_runs() {
 }
 
 #[test]
-fn whatever_became_of_the_history_it_is_said_again() {
+fn a_damaged_history_is_rebuilt_from_the_journal() {
     type Harm = (&'static str, fn(&std::path::Path));
     let harms: [Harm; 8] = [
         ("nothing", |_| {}),
@@ -414,66 +414,66 @@ fn whatever_became_of_the_history_it_is_said_again() {
         ("it is something else", |history| fs::write(history.join("data"), [0xff; 1 << 16]).unwrap()),
     ];
     for (what, harm) in harms {
-        let mut house = OmsFixture::new(Layout::Inline);
-        let mut client = house.since(Since::Start);
-        let yesterday = house.history().join("../yesterday");
+        let mut oms = OmsFixture::new(Layout::Inline);
+        let mut client = oms.since(Since::Start);
+        let yesterday = oms.history().join("../yesterday");
         fs::create_dir_all(&yesterday).unwrap();
         for name in ["data", "control"] {
-            fs::copy(house.history().join(name), yesterday.join(name)).unwrap();
+            fs::copy(oms.history().join(name), yesterday.join(name)).unwrap();
         }
-        house.end_day();
+        oms.end_day();
         for id in 1..=2 {
             client.send(limit(Side::Buy, id, 101, 1));
-            client.hears(3 * id as usize);
+            client.await_reports(3 * id as usize);
         }
-        house.stop();
-        harm(&house.history());
-        house.start();
+        oms.stop();
+        harm(&oms.history());
+        oms.start();
         // The history is whole without its control file.
         if !["nothing", "its control is gone"].contains(&what) {
-            house.event(what, |event| matches!(event, ServerEvent::Notice(Notice::HistoryLost(_))));
+            oms.event(what, |event| matches!(event, ServerEvent::Notice(Notice::HistoryLost(_))));
         }
         client.until(what, |client| client.connections() == 2);
         client.send(limit(Side::Buy, 3, 101, 1));
-        client.hears(9);
+        client.await_reports(9);
         let counts = client.client.counts();
         assert_eq!((counts.gaps, counts.duplicates, client.numbers().len()), (0, 0, 9), "{what}");
         let all = std::mem::take(&mut client.heard);
         client.client.close();
-        let mut again = house.since(Since::Start);
-        again.hears(9);
+        let mut again = oms.since(Since::Start);
+        again.await_reports(9);
         assert!(again.heard == all, "{what}: not the same");
-        house.end_day();
+        oms.end_day();
         again.send(limit(Side::Buy, 4, 101, 1));
         again.until(what, |client| client.numbers().last() == Some(&11));
-        house.stop();
-        house.start();
+        oms.stop();
+        oms.start();
         again.until(what, |client| client.connections() == 2);
         again.send(limit(Side::Buy, 5, 101, 1));
-        again.hears(15);
+        again.await_reports(15);
         assert_eq!(again.client.counts().gaps, 0, "{what}");
     }
 }
 
 #[test]
-fn a_history_that_is_ahead_of_its_journal_is_said_again_as_the_journal_has_it() {
+fn a_history_ahead_of_its_journal_is_rebuilt() {
     // As after a power loss: the journal has lost its tail, the history has not, and the lanes are gone.
-    let mut house = OmsFixture::new(Layout::Inline);
-    let mut client = house.since(Since::Start);
+    let mut oms = OmsFixture::new(Layout::Inline);
+    let mut client = oms.since(Since::Start);
     client.send(rests(1));
-    client.hears(2);
-    house.stop();
-    let journal = house.config.journal.path.dir().to_owned();
+    client.await_reports(2);
+    oms.stop();
+    let journal = oms.config.journal.path.dir().to_owned();
     let kept: Vec<(PathBuf, Vec<u8>)> =
         ["data", "control"].map(|name| journal.join(name)).map(|file| (file.clone(), fs::read(file).unwrap())).into();
-    house.start();
+    oms.start();
     client.until("it is there again", |client| client.connections() == 2);
     client.send(rests(2));
-    client.hears(4);
-    house.stop();
+    client.await_reports(4);
+    oms.stop();
     kept.iter().for_each(|(file, bytes)| fs::write(file, bytes).unwrap());
-    house.config.lanes.remove().expect("they are ours");
-    house.start();
+    oms.config.lanes.remove().expect("they are ours");
+    oms.start();
     let said_again = |event: &ClientEvent| matches!(event, ClientEvent::Resent { from: 0, to: 4 });
     client.until("it is told", |client| client.events.iter().any(said_again));
     client.until("it is said again", |client| client.heard.len() > 6);
@@ -485,40 +485,40 @@ fn a_history_that_is_ahead_of_its_journal_is_said_again_as_the_journal_has_it() 
 }
 
 #[test]
-fn who_was_away_when_the_day_ended_hears_the_rest_of_it() {
+fn a_client_away_at_the_day_end_receives_the_rest_of_the_day() {
     for layout in LAYOUTS {
-        let mut house = OmsFixture::new(layout);
-        let mut client = house.since(Since::Start);
+        let mut oms = OmsFixture::new(layout);
+        let mut client = oms.since(Since::Start);
         client.send(rests(1));
-        client.hears(2);
+        client.await_reports(2);
         let since = client.client.since();
         client.client.close();
-        let mut other = house.since(since);
+        let mut other = oms.since(since);
         other.send(rests(2));
-        other.hears(2);
-        house.end_day();
+        other.await_reports(2);
+        oms.end_day();
         other.client.close();
         for _ in 0..2 {
-            let mut client = house.since(since);
+            let mut client = oms.since(since);
             client.until("the end of the day", |client| client.heard.len() >= 4);
             assert_eq!(client.numbers()[..4], [2, 3, 4, 5], "{layout:?}");
             assert_eq!((client.client.counts().gaps, client.client.counts().duplicates), (0, 0));
             client.client.close();
             // A start finds the archived day again.
-            house.stop();
-            house.start();
+            oms.stop();
+            oms.start();
         }
     }
 }
 
 #[test]
-fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
-    let house = OmsFixture::new(Layout::Split);
+fn a_second_server_on_the_same_socket_is_refused() {
+    let oms = OmsFixture::new(Layout::Split);
     let mut other = OmsFixture::new(Layout::Split);
     other.stop();
     let (events, _hear) = std::sync::mpsc::sync_channel(16);
     let server = ServerConfig {
-        unix: Some(house.socket()),
+        unix: Some(oms.socket()),
         tcp: None,
         tls: None,
         users: other.folder.path().join("users.toml"),
@@ -533,8 +533,8 @@ fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
     let (ticks, never) = (other.ticks(), AtomicBool::new(true));
     let refused = tickpath_oms_server::run(other.clock, &other.config, &server, Some(ticks), &never, || ());
     let refused = refused.map(drop).expect_err("the place is taken");
-    assert!(refused.to_string().contains("another server listens there"), "{refused}");
-    house.trades(1);
+    assert!(refused.to_string().contains("another server listens on it"), "{refused}");
+    oms.trades(1);
 }
 
 /// Max connections that never log in, if the system allows that many.
@@ -545,13 +545,13 @@ const HALF_OPEN_AT_ONCE: usize = 50;
 /// Opens a connection that never logs in: silent, with a partial frame, or with another protocol.
 fn knock(address: &str, nth: usize) -> std::net::TcpStream {
     let mut stream = std::net::TcpStream::connect(address).expect("it listens");
-    let said: &[u8] = [&b""[..], &[40, 0, 0], b"GET / HTTP/1.1\r\n\r\n"][nth % 3];
-    let _ = stream.write_all(said);
+    let output: &[u8] = [&b""[..], &[40, 0, 0], b"GET / HTTP/1.1\r\n\r\n"][nth % 3];
+    let _ = stream.write_all(output);
     stream
 }
 
 #[test]
-fn ten_thousand_who_never_log_in_keep_nobody_out_and_are_hardly_told_of() {
+fn ten_thousand_idle_connections_block_no_logon_and_are_logged_rarely() {
     /// Descriptors for the rest of this program.
     const OTHERS: u64 = 1_200;
     let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -566,8 +566,8 @@ fn ten_thousand_who_never_log_in_keep_nobody_out_and_are_hardly_told_of() {
         eprintln!("the hard limit of {most} open files leaves {wanted} connections of {HALF_OPEN}");
     }
     for layout in LAYOUTS {
-        let house = OmsFixture::new(layout);
-        let tcp = house.tcp();
+        let oms = OmsFixture::new(layout);
+        let tcp = oms.tcp();
         let address = tcp.trim_start_matches("tcp://");
         let mut crowd = Vec::with_capacity(wanted);
         while crowd.len() < wanted {
@@ -578,18 +578,18 @@ fn ten_thousand_who_never_log_in_keep_nobody_out_and_are_hardly_told_of() {
                 knockers.into_iter().map(|knocker| knocker.join().expect("it listens")).collect::<Vec<_>>()
             }));
             if crowd.len().is_multiple_of(2_500) {
-                house.trades(crowd.len() as u64);
+                oms.trades(crowd.len() as u64);
             }
         }
-        house.trades(1);
+        oms.trades(1);
         // Over the same address that all of them occupy, too.
-        let mut remote = house.remote_at(format!("tcp://{address}"), "anna", Since::Now);
+        let mut remote = oms.remote_at(format!("tcp://{address}"), "anna", Since::Now);
         remote.send(limit(Side::Buy, 2, 101, 1));
-        remote.hears(3);
+        remote.await_reports(3);
         remote.client.close();
         drop(crowd);
-        house.trades(3);
-        let events = &house.running.as_ref().expect("it runs").events;
+        oms.trades(3);
+        let events = &oms.running.as_ref().expect("it runs").events;
         let refused = events.try_iter().filter(|event| matches!(event, ServerEvent::Refused { .. })).count();
         assert!(refused < wanted / 2, "{layout:?}: {refused} lines about {wanted} strangers");
     }

@@ -33,8 +33,8 @@ struct RawLaneClient {
 }
 
 impl RawLaneClient {
-    fn login(house: &OmsFixture, session: u16) -> Self {
-        let mut socket = UnixStream::connect(house.socket()).expect("it listens");
+    fn login(oms: &OmsFixture, session: u16) -> Self {
+        let mut socket = UnixStream::connect(oms.socket()).expect("it listens");
         socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
         let (mut logon, first) = ClientLogon::new("anna", "anna's password", None).expect("a good name");
         let hello = Logon {
@@ -121,8 +121,8 @@ impl OmsFixture {
     fn gone(&self, session: u16) -> String {
         let mut why = String::new();
         self.event("a client is gone", |event| match event {
-            ServerEvent::Disconnected { session: of, why: told, .. } if *of == session => {
-                why.clone_from(told);
+            ServerEvent::Disconnected { session: of, why: sentence, .. } if *of == session => {
+                why.clone_from(sentence);
                 true
             }
             _ => false,
@@ -132,25 +132,25 @@ impl OmsFixture {
 }
 
 #[test]
-fn an_order_and_a_whole_day_go_by_lanes() {
+fn orders_and_a_days_replay_pass_through_lanes() {
     const ORDERS: u64 = 20_000;
     for layout in LAYOUTS {
-        let house = OmsFixture::new(layout);
-        let mut client = house.laned("anna", Since::Start);
+        let oms = OmsFixture::new(layout);
+        let mut client = oms.laned("anna", Since::Start);
         for id in 1..=ORDERS {
             let order = Request::New(limit(Side::Buy, id, 95, 1));
             while client.client.send(&order).is_err() {
                 client.poll();
             }
         }
-        client.hears(2 * ORDERS as usize);
+        client.await_reports(2 * ORDERS as usize);
         let all = std::mem::take(&mut client.heard);
         client.client.close();
-        house.gone(0);
+        oms.gone(0);
         for url in ["shm+unix", "unix"] {
-            let url = format!("{url}://{}", house.socket().display());
-            let mut again = house.remote_at(url, "anna", Since::Start);
-            again.hears(2 * ORDERS as usize);
+            let url = format!("{url}://{}", oms.socket().display());
+            let mut again = oms.remote_at(url, "anna", Since::Start);
+            again.await_reports(2 * ORDERS as usize);
             assert!(again.heard == all, "not the same");
             assert_eq!(again.client.counts().gaps + again.client.counts().duplicates, 0);
             again.client.close();
@@ -159,28 +159,28 @@ fn an_order_and_a_whole_day_go_by_lanes() {
 }
 
 #[test]
-fn lanes_come_back_with_the_oms_and_lose_nothing() {
+fn lanes_reopen_after_an_oms_restart_without_loss() {
     for layout in LAYOUTS {
-        let mut house = OmsFixture::new(layout);
-        let mut client = house.laned("anna", Since::Start);
+        let mut oms = OmsFixture::new(layout);
+        let mut client = oms.laned("anna", Since::Start);
         client.send(limit(Side::Buy, 1, 101, 1));
-        client.hears(3);
-        house.stop();
-        house.start();
+        client.await_reports(3);
+        oms.stop();
+        oms.start();
         client.until("it is there again", |client| {
             client.events.iter().filter(|event| matches!(event, ClientEvent::Connected(_))).count() == 2
         });
         assert_eq!(client.client.welcome().lanes, 1);
         client.send(limit(Side::Buy, 2, 101, 1));
-        client.hears(6);
+        client.await_reports(6);
         assert_eq!(client.numbers(), [0, 1, 2, 3, 4, 5]);
     }
 }
 
 #[test]
-fn who_falls_asleep_is_woken_by_either_side() {
-    let house = OmsFixture::new(Layout::Split);
-    let mut client = house.laned("anna", Since::Now);
+fn either_side_wakes_a_sleeping_peer() {
+    let oms = OmsFixture::new(Layout::Split);
+    let mut client = oms.laned("anna", Since::Now);
     for id in 1..=2_000 {
         client.send(limit(Side::Buy, id, 1, 1));
         client.until("the denial", |client| client.heard.len() as u64 == id);
@@ -188,41 +188,41 @@ fn who_falls_asleep_is_woken_by_either_side() {
 }
 
 #[test]
-fn what_was_said_before_the_end_is_taken() {
+fn frames_sent_before_the_end_are_received() {
     for layout in LAYOUTS {
-        let house = OmsFixture::new(layout);
-        let client = RawLaneClient::login(&house, 0);
+        let oms = OmsFixture::new(layout);
+        let client = RawLaneClient::login(&oms, 0);
         client.lanes().write(&order(1, 0)).expect("there is room");
         drop(client);
-        assert!(house.gone(0).contains("closed"));
-        let mut again = house.remote("anna", Since::Start);
+        assert!(oms.gone(0).contains("closed"));
+        let mut again = oms.remote("anna", Since::Start);
         again.until("its reports", |again| again.heard.len() == 2);
         assert_eq!(again.client.welcome().next_request, 1);
     }
 }
 
 #[test]
-fn who_rings_and_goes_is_gone() {
-    let house = OmsFixture::new(Layout::Split);
+fn a_client_that_wakes_and_exits_is_disconnected() {
+    let oms = OmsFixture::new(Layout::Split);
     for _ in 0..20 {
-        let mut client = RawLaneClient::login(&house, 0);
+        let mut client = RawLaneClient::login(&oms, 0);
         // More rings than the socket takes: the OMS must find the end of the connection after them.
         client.socket.set_nonblocking(true).expect("a socket");
         while client.socket.write(&[0; 64]).is_ok() {}
         drop(client);
-        house.gone(0);
+        oms.gone(0);
     }
 }
 
 #[test]
 fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
     for layout in LAYOUTS {
-        let house = OmsFixture::new(layout);
+        let oms = OmsFixture::new(layout);
         // Records longer than any valid one, and a read position beyond the written data.
         for (at, (place, word)) in
             [(RING, 1 << 40), (RING, u64::MAX), (RING, (16 << 10) + 1), (HEAD, 1 << 40)].into_iter().enumerate()
         {
-            let mut client = RawLaneClient::login(&house, 0);
+            let mut client = RawLaneClient::login(&oms, 0);
             client.overwrite(place, word);
             if place == HEAD {
                 // The OMS checks the claimed read position when it has data to send.
@@ -239,10 +239,10 @@ fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
                     }
                 }
             }
-            let why = house.gone(0);
+            let why = oms.gone(0);
             assert!(why.contains("overwritten"), "{place} {word}: {why}");
             client.is_sent_away();
-            house.trades(1 + at as u64);
+            oms.trades(1 + at as u64);
         }
         // Valid lanes with invalid content: no frames, a lost number, an invalid request.
         let nonsense = [vec![255; 64], order(1, 7), {
@@ -251,21 +251,21 @@ fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
             bytes
         }];
         for bytes in nonsense {
-            let mut client = RawLaneClient::login(&house, 0);
+            let mut client = RawLaneClient::login(&oms, 0);
             client.lanes().write(&bytes).expect("there is room");
             client.ring();
-            house.gone(0);
+            oms.gone(0);
             client.is_sent_away();
         }
-        house.trades(100);
+        oms.trades(100);
     }
 }
 
 #[test]
-fn a_client_that_floods_or_does_not_listen_has_its_own_trouble() {
+fn a_flooding_or_deaf_client_harms_no_other() {
     for layout in LAYOUTS {
-        let house = OmsFixture::new(layout);
-        let mut client = RawLaneClient::login(&house, 0);
+        let oms = OmsFixture::new(layout);
+        let mut client = RawLaneClient::login(&oms, 0);
         let mut lanes = client.lanes();
         // Each order is answered by two reports, which the client never reads, and it rings without a pause.
         let (mut number, mut rest) = (0, Vec::new());
@@ -274,21 +274,21 @@ fn a_client_that_floods_or_does_not_listen_has_its_own_trouble() {
                 rest = order(number + 1, number);
                 number += 1;
             }
-            let said = lanes.write(&rest).expect("the OMS breaks nothing");
-            rest.drain(..said);
+            let output = lanes.write(&rest).expect("the OMS breaks nothing");
+            rest.drain(..output);
             client.ring();
             if number % 5_000 == 0 && rest.is_empty() {
-                house.trades(number);
+                oms.trades(number);
             }
         }
         while !rest.is_empty() {
-            let said = lanes.write(&rest).expect("the OMS breaks nothing");
-            rest.drain(..said);
+            let output = lanes.write(&rest).expect("the OMS breaks nothing");
+            rest.drain(..output);
         }
-        house.trades(50_000);
+        oms.trades(50_000);
         drop((client, lanes));
-        house.gone(0);
-        let mut again = house.laned("anna", Since::Start);
+        oms.gone(0);
+        let mut again = oms.laned("anna", Since::Start);
         let session = again.client.welcome().session;
         assert_eq!(session, 0);
         again.until("all of its reports", |again| again.heard.len() == 40_000);

@@ -68,7 +68,7 @@ fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl F
     let settings = read(files);
     let (config, server) = (settings.config(), settings.server(events));
     let (reload, stop) = (server.reload.clone(), AtomicBool::new(false));
-    let mut said = String::new();
+    let mut output = String::new();
     std::thread::scope(|scope| {
         let stop = &stop;
         let _stops = StopOnDrop(stop);
@@ -79,13 +79,13 @@ fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl F
             ran.map(drop).map_err(|e| e.to_string())
         });
         let mut hear_until = |is_enough: &dyn Fn(&str) -> bool| {
-            while !is_enough(&said) {
+            while !is_enough(&output) {
                 let event = hear.recv_timeout(PATIENCE);
-                let event = event.unwrap_or_else(|_| panic!("it says nothing more after this:\n{said}"));
-                said.push_str(&format!("{event}\n"));
+                let event = event.unwrap_or_else(|_| panic!("it says nothing more after this:\n{output}"));
+                output.push_str(&format!("{event}\n"));
             }
         };
-        hear_until(&|said: &str| said.contains("listening on"));
+        hear_until(&|output: &str| output.contains("listening on"));
         // A change before readiness is no reload of a running OMS.
         ready.recv_timeout(PATIENCE).expect("it is ready");
         change(&reload);
@@ -94,23 +94,28 @@ fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl F
         let ended = running.join().expect("it does not panic");
         assert_eq!(ended, Ok(()), "it goes on and stops in order");
     });
-    said
+    output
 }
 
 #[test]
-fn a_reload_that_gives_a_number_to_another_symbol_is_refused_with_its_line() {
+fn a_reload_that_renames_a_used_symbol_is_refused_with_its_line() {
     let files = with_an_order();
     let change = |reload: &AtomicBool| {
         swap_numbers(&files);
         reload.store(true, Ordering::Release);
     };
-    let said =
-        said_while(&files, change, |said| said.contains("the files were read again") || said.contains("; what was"));
+    let output = said_while(&files, change, |output| {
+        output.contains("the files were read again") || output.contains("; what was")
+    });
     let expected = "instruments.csv:4: symbol number 1 is BTCUSDT, and cannot become ETHUSDT: order ";
-    assert!(said.contains(expected) && said.contains("instruments.csv:5: BTCUSDT is symbol number 1, "), "{said}");
     assert!(
-        said.contains("give ETHUSDT a number that no symbol has had") && said.contains("what was known stays"),
-        "{said}"
+        output.contains(expected) && output.contains("instruments.csv:5: BTCUSDT is symbol number 1, "),
+        "{output}"
+    );
+    assert!(
+        output.contains("give ETHUSDT a number that no symbol has had")
+            && output.contains("the previous configuration stays in force"),
+        "{output}"
     );
     // A start with these files gives the same message.
     let why = start(&files).expect_err("the journal holds an order for BTCUSDT");
@@ -118,7 +123,7 @@ fn a_reload_that_gives_a_number_to_another_symbol_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_a_refused_reload_asked_for_is_not_taken_with_a_later_change_of_users() {
+fn a_refused_reload_is_not_applied_with_a_later_change_of_users() {
     let files = with_an_order();
     let change = |reload: &AtomicBool| {
         swap_numbers(&files);
@@ -128,28 +133,29 @@ fn what_a_refused_reload_asked_for_is_not_taken_with_a_later_change_of_users() {
         }
         files.change("users.toml", "role = \"admin\"", "role = \"admin\"\nmax_notional = 5");
     };
-    let said = said_while(&files, change, |said| said.contains("the files were read again"));
-    assert!(said.contains("symbol number 1 is BTCUSDT, and cannot become ETHUSDT"), "{said}");
-    assert!(said.contains("taken: users.toml [[user]] admin max_notional: unset to 5"), "{said}");
+    let output = said_while(&files, change, |output| output.contains("the files were read again"));
+    assert!(output.contains("symbol number 1 is BTCUSDT, and cannot become ETHUSDT"), "{output}");
+    assert!(output.contains("applied: users.toml [[user]] admin max_notional: unset to 5"), "{output}");
 }
 
 #[test]
-fn a_session_with_reports_in_its_history_is_not_given_to_another_user() {
+fn a_session_with_reports_is_not_given_to_another_user() {
     let files = with_an_order();
     let text = fs::read_to_string(files.folder.path().join("users.toml")).expect("it is there");
     let line = 1 + text.lines().position(|line| line == "sessions = [0, 1, 2, 3]").expect("init has written it");
     let change = |_: &AtomicBool| files.change("users.toml", "name = \"trader\"", "name = \"bob\"");
-    let said =
-        said_while(&files, change, |said| said.contains("the files were read again") || said.contains("; what was"));
+    let output = said_while(&files, change, |output| {
+        output.contains("the files were read again") || output.contains("; what was")
+    });
     let expected = format!("users.toml:{line}: session 0 is trader's, and cannot become bob's: ");
-    assert!(said.contains(&expected), "{said}");
-    assert!(!said.contains("session 1 is"), "nobody has used session 1: {said}");
+    assert!(output.contains(&expected), "{output}");
+    assert!(!output.contains("session 1 is"), "nobody has used session 1: {output}");
     let why = start(&files).expect_err("session 0 is trader's");
     assert!(why.contains(&expected), "{why}");
 }
 
 #[test]
-fn a_venue_that_orders_went_to_does_not_get_another_name() {
+fn a_venue_with_orders_keeps_its_name() {
     let files = with_an_order();
     files.change("oms.toml", "name = \"SIM\"", "name = \"OTHER\"");
     let instruments = fs::read_to_string(files.folder.path().join("instruments.csv")).expect("it is there");
@@ -160,7 +166,7 @@ fn a_venue_that_orders_went_to_does_not_get_another_name() {
 }
 
 #[test]
-fn a_reload_names_what_has_changed_and_what_needs_a_restart() {
+fn a_reload_lists_applied_changes_and_those_that_need_a_restart() {
     let files = Files::new(1, "", true);
     let old = read(&files).users.list[0].secret.to_string();
     let new = Secret::from_password("another password").to_string();
@@ -172,36 +178,36 @@ fn a_reload_names_what_has_changed_and_what_needs_a_restart() {
         files.change("users.toml", &old, &new);
         reload.store(true, Ordering::Release);
     };
-    let is_enough = |said: &str| said.contains("accounts.csv") && said.contains("users.toml");
-    let said = said_while(&files, change, is_enough);
+    let is_enough = |output: &str| output.contains("accounts.csv") && output.contains("users.toml");
+    let output = said_while(&files, change, is_enough);
     for expected in [
         format!("needs a restart of the OMS: oms.toml [listen] tcp: \"{listens}\" to \"127.0.0.1:1\"; "),
         "oms.toml [sessions]: added (heartbeat_ms 5000)".to_owned(),
         "oms.toml [sessions]: added (level \"disk\")".to_owned(),
         "accounts.csv account 1 max_order_quantity: 100 to 5".to_owned(),
-        "users.toml [[user]] trader secret: changed in what is never shown".to_owned(),
+        "users.toml [[user]] trader secret: changed, and never shown".to_owned(),
     ] {
-        assert!(said.contains(&expected), "{expected}: {said}");
+        assert!(output.contains(&expected), "{expected}: {output}");
     }
-    assert!(!said.contains("SCRAM-SHA-256"), "{said}");
+    assert!(!output.contains("SCRAM-SHA-256"), "{output}");
 }
 
 #[test]
-fn a_reload_of_the_same_files_says_so_and_shows_no_credentials_of_a_url() {
+fn a_reload_shows_no_credentials_of_a_url() {
     let files = Files::new(1, "", true);
-    let said = said_while(
+    let output = said_while(
         &files,
         |reload| reload.store(true, Ordering::Release),
-        |said| said.contains("the files were read again"),
+        |output| output.contains("the files were read again"),
     );
-    assert!(said.contains("the files were read again, and say the same"), "{said}");
+    assert!(output.contains("the files were read again and are unchanged"), "{output}");
     let copy = "[[drop_copy]]\nurl = \"nats://anna:pass/word@127.0.0.1:4222?token=t0ken\"\ntopic = \"copies\"\naccounts = [\"*\"]\n";
     let change = |reload: &AtomicBool| {
         files.change("oms.toml", "\n[[venue]]\n", &format!("\n{copy}\n[[venue]]\n"));
         reload.store(true, Ordering::Release);
     };
-    let said = said_while(&files, change, |said| said.contains("the files were read again"));
-    assert!(said.contains("needs a restart of the OMS: oms.toml [[drop_copy]] number 1: added ("), "{said}");
-    assert!(said.contains("url \"nats://***@127.0.0.1:4222?***\""), "{said}");
-    assert!(!said.contains("word") && !said.contains("t0ken"), "{said}");
+    let output = said_while(&files, change, |output| output.contains("the files were read again"));
+    assert!(output.contains("needs a restart of the OMS: oms.toml [[drop_copy]] number 1: added ("), "{output}");
+    assert!(output.contains("url \"nats://***@127.0.0.1:4222?***\""), "{output}");
+    assert!(!output.contains("word") && !output.contains("t0ken"), "{output}");
 }

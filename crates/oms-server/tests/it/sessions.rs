@@ -67,9 +67,9 @@ impl OmsFixture {
             let accounts = if session == 2 { vec![ALL_ACCOUNTS] } else { Vec::new() };
             config.trading.sessions.push(SessionConfig { session, accounts, ..config.trading.sessions[0].clone() });
         }
-        let mut house = Self { name, folder, config, clock, feed, tls: None, keep_days: KEEP_DAYS, running: None };
-        house.start();
-        house
+        let mut fixture = Self { name, folder, config, clock, feed, tls: None, keep_days: KEEP_DAYS, running: None };
+        fixture.start();
+        fixture
     }
 
     pub(crate) fn folder(&self) -> &std::path::Path {
@@ -218,12 +218,12 @@ impl RecordingClient {
         }
     }
 
-    pub(crate) fn hears(&mut self, reports: usize) {
+    pub(crate) fn await_reports(&mut self, reports: usize) {
         self.until(&format!("{reports} reports"), |client| client.heard.len() >= reports);
         assert_eq!(self.heard.len(), reports, "{:?}", self.heard);
     }
 
-    pub(crate) fn told(&self) -> Vec<(u64, ExecType, OrdStatus)> {
+    pub(crate) fn reported(&self) -> Vec<(u64, ExecType, OrdStatus)> {
         self.heard.iter().map(|(_, message)| message.summary()).collect()
     }
 
@@ -238,9 +238,9 @@ impl RecordingClient {
             _ => None,
         };
         self.until("an answer", |client| client.events.iter().any(|event| status(event).is_some()));
-        let told = self.events.iter().find_map(status).expect("it was just there");
+        let text = self.events.iter().find_map(status).expect("it was just there");
         self.events.retain(|event| status(event).is_none());
-        told
+        text
     }
 }
 
@@ -257,70 +257,70 @@ const FILLED: [(u64, ExecType, OrdStatus); 3] = [
 ];
 
 #[test]
-fn an_order_goes_to_its_venue_and_back_over_either_socket() {
+fn an_order_is_sent_and_reported_over_unix_and_tcp() {
     for layout in [Layout::Inline, Layout::Split] {
-        let house = OmsFixture::new(layout);
-        for url in [format!("unix://{}", house.socket().display()), house.tcp()] {
-            let mut client = house.remote_at(url, "anna", Since::Now);
+        let fixture = OmsFixture::new(layout);
+        for url in [format!("unix://{}", fixture.socket().display()), fixture.tcp()] {
+            let mut client = fixture.remote_at(url, "anna", Since::Now);
             let id = 1 + u64::from(client.client.welcome().session);
             client.send(NewOrder {
                 client_order_id: ClientOrderId(id + client.client.welcome().next_request * 10),
                 ..limit(Side::Buy, 0, 101, 1)
             });
-            client.hears(3);
-            assert_eq!(client.told().iter().map(|told| told.2).collect::<Vec<_>>(), FILLED.map(|told| told.2));
+            client.await_reports(3);
+            assert_eq!(client.reported().iter().map(|text| text.2).collect::<Vec<_>>(), FILLED.map(|text| text.2));
             client.client.close();
         }
     }
 }
 
 #[test]
-fn a_client_that_comes_back_hears_what_it_lacks_and_nothing_twice() {
+fn a_reconnecting_client_receives_missing_reports_once() {
     for layout in [Layout::Inline, Layout::Split] {
-        let mut house = OmsFixture::new(layout);
-        let mut client = house.remote("anna", Since::Start);
+        let mut fixture = OmsFixture::new(layout);
+        let mut client = fixture.remote("anna", Since::Start);
         client.send(limit(Side::Buy, 1, 101, 1));
-        client.hears(3);
-        house.stop();
-        house.start();
+        client.await_reports(3);
+        fixture.stop();
+        fixture.start();
         client.until("it is there again", |client| {
             client.events.iter().filter(|event| matches!(event, ClientEvent::Connected(_))).count() == 2
         });
         client.send(limit(Side::Buy, 2, 101, 1));
-        client.hears(6);
+        client.await_reports(6);
         assert_eq!(client.numbers(), [0, 1, 2, 3, 4, 5]);
         assert_eq!(client.client.counts().gaps + client.client.counts().duplicates, 0);
-        let late = house.remote("anna", Since::Start);
+        let late = fixture.remote("anna", Since::Start);
         assert_eq!(late.client.welcome().session, 1, "the first one is in use");
         late.client.close();
         client.client.close();
-        let mut late = house.remote("anna", Since::Start);
-        late.hears(6);
+        let mut late = fixture.remote("anna", Since::Start);
+        late.await_reports(6);
         assert_eq!(late.numbers(), [0, 1, 2, 3, 4, 5]);
     }
 }
 
 /// Returns a client whose session the OMS has ended for its silence and that has sent an order since, and the client
 /// that has the session now.
-fn one_that_was_silent_and_its_successor(house: &OmsFixture) -> (RecordingClient, RecordingClient) {
-    let url = format!("unix://{}", house.socket().display());
+fn one_that_was_silent_and_its_successor(fixture: &OmsFixture) -> (RecordingClient, RecordingClient) {
+    let url = format!("unix://{}", fixture.socket().display());
     let config = RemoteConfig { heartbeat_ms: 1_000, ..RemoteConfig::new(url, "anna", "anna's password") };
     let client = Remote::connect(config).expect("it gets in");
-    let mut silent = RecordingClient { client, clock: house.clock, heard: Vec::new(), events: Vec::new() };
-    let events = &house.running.as_ref().expect("it runs").events;
+    let mut silent = RecordingClient { client, clock: fixture.clock, heard: Vec::new(), events: Vec::new() };
+    let events = &fixture.running.as_ref().expect("it runs").events;
     assert!(events.iter().any(|event| matches!(event, ServerEvent::Disconnected { session: 0, .. })));
     silent.send(limit(Side::Buy, 1, 101, 1));
-    let mut successor = house.remote("anna", Since::Now);
+    let mut successor = fixture.remote("anna", Since::Now);
     assert_eq!(successor.client.welcome().session, 0, "the session is free");
     successor.send(limit(Side::Buy, 2, 101, 1));
-    successor.hears(3);
+    successor.await_reports(3);
     (silent, successor)
 }
 
 #[test]
-fn who_comes_again_does_not_take_its_session_from_another() {
-    let house = OmsFixture::new(Layout::Split);
-    let (mut silent, mut successor) = one_that_was_silent_and_its_successor(&house);
+fn a_reconnect_does_not_take_the_session_from_another_client() {
+    let fixture = OmsFixture::new(Layout::Split);
+    let (mut silent, mut successor) = one_that_was_silent_and_its_successor(&fixture);
     let mut doubts = Vec::new();
     let why = loop {
         silent.client.wait(1_000_000);
@@ -336,28 +336,28 @@ fn who_comes_again_does_not_take_its_session_from_another() {
     assert!(why.to_string().contains("another client has taken session 0"), "{why}");
     assert_eq!(doubts, [1]);
     successor.send(limit(Side::Buy, 3, 101, 1));
-    successor.hears(6);
+    successor.await_reports(6);
 }
 
 #[test]
-fn what_another_has_sent_meanwhile_is_not_taken_for_ones_own() {
-    let house = OmsFixture::new(Layout::Split);
-    let (mut silent, successor) = one_that_was_silent_and_its_successor(&house);
+fn requests_of_another_client_are_not_confirmed_as_own() {
+    let fixture = OmsFixture::new(Layout::Split);
+    let (mut silent, successor) = one_that_was_silent_and_its_successor(&fixture);
     successor.client.close();
     let gone = |event| matches!(event, ServerEvent::Disconnected { session: 0, .. });
-    assert!(house.running.as_ref().expect("it runs").events.iter().any(gone));
+    assert!(fixture.running.as_ref().expect("it runs").events.iter().any(gone));
     let doubtful =
         |event: &ClientEvent| matches!(event, ClientEvent::InDoubt { request, .. } if request.client_order_id().0 == 1);
     silent.until("the doubt", |silent| silent.events.iter().any(doubtful));
     assert_eq!(silent.client.welcome().next_request, 1, "as many as both have sent");
     silent.send(limit(Side::Buy, 4, 101, 1));
-    silent.until("the answer", |silent| silent.told().ends_with(&[(4, ExecType::Trade, OrdStatus::Filled)]));
+    silent.until("the answer", |silent| silent.reported().ends_with(&[(4, ExecType::Trade, OrdStatus::Filled)]));
 }
 
 #[test]
-fn who_may_not_come_in_hears_why() {
-    let house = OmsFixture::new(Layout::Split);
-    let url = format!("unix://{}", house.socket().display());
+fn a_refused_logon_gets_the_reason() {
+    let fixture = OmsFixture::new(Layout::Split);
+    let url = format!("unix://{}", fixture.socket().display());
     let refused = |user: &str, password: &str, session: Option<u16>| {
         let config = RemoteConfig { session, ..RemoteConfig::new(url.clone(), user, password) };
         match Remote::connect(config).map(drop) {
@@ -369,14 +369,14 @@ fn who_may_not_come_in_hears_why() {
     assert_eq!((wrong.0, nobody.0), (Some(LogonRejectReason::Password), Some(LogonRejectReason::Password)));
     assert_eq!(wrong.1.replace("anna", "nobody"), nobody.1, "it is not told which of the two it was");
     assert_eq!(refused("anna", "anna's password", Some(2)).0, Some(LogonRejectReason::NotPermitted));
-    let _first = house.remote("boss", Since::Now);
+    let _first = fixture.remote("boss", Since::Now);
     assert_eq!(refused("boss", "boss's password", None).0, Some(LogonRejectReason::InUse));
 }
 
 #[test]
-fn another_logon_takes_a_session_over() {
-    let house = OmsFixture::new(Layout::Split);
-    let url = format!("unix://{}", house.socket().display());
+fn a_second_logon_takes_the_session_over() {
+    let fixture = OmsFixture::new(Layout::Split);
+    let url = format!("unix://{}", fixture.socket().display());
     let config =
         RemoteConfig { session: Some(0), reconnect: false, ..RemoteConfig::new(url, "anna", "anna's password") };
     let mut first = Remote::connect(config.clone()).expect("it gets in");
@@ -391,22 +391,24 @@ fn another_logon_takes_a_session_over() {
 }
 
 #[test]
-fn a_reader_sees_and_does_not_trade_and_an_admin_kills() {
-    let house = OmsFixture::new(Layout::Split);
-    let mut eve = house.remote("eve", Since::Now);
+fn a_reader_only_queries_and_an_admin_kills() {
+    let fixture = OmsFixture::new(Layout::Split);
+    let mut eve = fixture.remote("eve", Since::Now);
     eve.send(limit(Side::Buy, 1, 101, 1));
-    eve.hears(1);
+    eve.await_reports(1);
     let ReceivedMessage::Denied(denied) = eve.heard[0].1 else { panic!("{:?}", eve.heard) };
     assert_eq!(denied.code, tickpath_oms_core::Denial::NotPermitted.code());
-    let mut anna = house.remote("anna", Since::Now);
+    let mut anna = fixture.remote("anna", Since::Now);
     anna.send(limit(Side::Buy, 1, 95, 1));
-    anna.hears(2);
+    anna.await_reports(2);
     assert_eq!(eve.status().working, 1);
     let kill =
         tickpath_oms_core::KillSwitch { scope: tickpath_oms_core::KILL_ALL, on: 1, cancel: 1, ..Default::default() };
-    let mut boss = house.remote("boss", Since::Now);
+    let mut boss = fixture.remote("boss", Since::Now);
     boss.client.admin_command(tickpath_oms_core::RecordKind::Kill.code(), kill.as_bytes()).expect("it is connected");
-    anna.until("the order is canceled", |anna| anna.told().last().is_some_and(|told| told.2 == OrdStatus::Canceled));
+    anna.until("the order is canceled", |anna| {
+        anna.reported().last().is_some_and(|text| text.2 == OrdStatus::Canceled)
+    });
     assert_eq!(boss.status().working, 0);
     anna.send(limit(Side::Buy, 2, 95, 1));
     anna.until("a denial", |anna| matches!(anna.heard.last(), Some((_, ReceivedMessage::Denied(_)))));
@@ -417,11 +419,11 @@ fn a_reader_sees_and_does_not_trade_and_an_admin_kills() {
 }
 
 #[test]
-fn the_whole_day_comes_to_who_asks_for_it() {
+fn a_client_can_replay_the_whole_day() {
     const ORDERS: u64 = 20_000;
     for layout in [Layout::Inline, Layout::Split] {
-        let house = OmsFixture::new(layout);
-        let mut client = house.remote("anna", Since::Start);
+        let fixture = OmsFixture::new(layout);
+        let mut client = fixture.remote("anna", Since::Start);
         for id in 1..=ORDERS {
             // Far from the market: each order is accepted and rests.
             let order = Request::New(limit(Side::Buy, id, 95, 1));
@@ -429,19 +431,19 @@ fn the_whole_day_comes_to_who_asks_for_it() {
                 client.poll();
             }
         }
-        client.hears(2 * ORDERS as usize);
+        client.await_reports(2 * ORDERS as usize);
         let all = std::mem::take(&mut client.heard);
         client.client.close();
-        let mut again = house.remote("anna", Since::Start);
-        again.hears(2 * ORDERS as usize);
+        let mut again = fixture.remote("anna", Since::Start);
+        again.await_reports(2 * ORDERS as usize);
         assert!(again.heard == all, "not the same");
     }
 }
 
 #[test]
-fn a_gateway_that_falls_asleep_loses_no_report() {
-    let house = OmsFixture::new(Layout::Split);
-    let mut client = house.remote("anna", Since::Now);
+fn a_sleeping_gateway_loses_no_report() {
+    let fixture = OmsFixture::new(Layout::Split);
+    let mut client = fixture.remote("anna", Since::Now);
     // One at a time: each is answered while the gateway goes to sleep, and no later message wakes it.
     for id in 1..=2_000 {
         client.send(limit(Side::Buy, id, 1, 1));
@@ -450,26 +452,26 @@ fn a_gateway_that_falls_asleep_loses_no_report() {
 }
 
 #[test]
-fn a_venue_that_has_gone_is_told_before_the_next_order_is_sent() {
-    let mut house = OmsFixture::new(Layout::Split);
-    let mut boss = house.remote("boss", Since::Now);
+fn a_lost_venue_is_reported_before_the_next_order() {
+    let mut fixture = OmsFixture::new(Layout::Split);
+    let mut boss = fixture.remote("boss", Since::Now);
     assert_eq!(boss.status().venues_up, 1);
-    house.running.as_mut().expect("it runs").venue_stop.store(true, Ordering::Release);
-    let from = house.clock.ticks();
+    fixture.running.as_mut().expect("it runs").venue_stop.store(true, Ordering::Release);
+    let from = fixture.clock.ticks();
     while boss.status().venues_up == 1 {
-        assert!(house.clock.ns_between(from, house.clock.ticks()) < PATIENCE_NS as i64, "it is never told");
+        assert!(fixture.clock.ns_between(from, fixture.clock.ticks()) < PATIENCE_NS as i64, "it is never told");
     }
-    let mut anna = house.remote("anna", Since::Now);
+    let mut anna = fixture.remote("anna", Since::Now);
     anna.send(limit(Side::Buy, 1, 95, 1));
-    anna.hears(1);
+    anna.await_reports(1);
     assert_eq!(boss.status().queued, 1, "it waits here, and is checked again");
 }
 
 #[test]
-fn the_status_tells_which_kill_switches_are_on() {
+fn the_status_lists_the_active_kill_switches() {
     use tickpath_oms_core::{KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, KillSwitch, RecordKind};
-    let house = OmsFixture::new(Layout::Split);
-    let mut boss = house.remote("boss", Since::Now);
+    let fixture = OmsFixture::new(Layout::Split);
+    let mut boss = fixture.remote("boss", Since::Now);
     let listed = |boss: &mut RecordingClient| {
         let count = boss.status().kill_switches;
         let list = boss.events.iter().rev().find_map(|event| match event {

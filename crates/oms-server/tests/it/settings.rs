@@ -52,11 +52,11 @@ impl Files {
     }
 
     /// Returns the messages about the files, without the folder and the first line.
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         let Err(faults) = Settings::read(&self.at("oms.toml")) else { return "nothing".to_owned() };
         let folder = format!("{}/", self.0.path().display());
-        let told = faults.to_string().replace(&folder, "");
-        told.split_once('\n').expect("mistakes follow the first line").1.to_owned()
+        let sentence = faults.to_string().replace(&folder, "");
+        sentence.split_once('\n').expect("mistakes follow the first line").1.to_owned()
     }
 
     fn users(&self) -> UsersFile {
@@ -69,7 +69,7 @@ fn mode(file: &Path) -> u32 {
 }
 
 #[test]
-fn the_first_files_are_sound_and_say_what_holds_without_them() {
+fn the_initial_files_are_valid_and_state_the_defaults() {
     let files = Files::new();
     let settings = files.read();
     let listed: Vec<String> =
@@ -113,13 +113,13 @@ fn the_first_files_are_sound_and_say_what_holds_without_them() {
     let spoken: Vec<String> = text.lines().map(spoken).collect();
     assert!(spoken.iter().filter(|line| !text.contains(&format!("\n{line}"))).count() > 12, "they are spoken now");
     files.write("oms.toml", &spoken.join("\n"));
-    let said = files.read();
-    assert_eq!(said.denials, settings.denials);
-    assert_eq!((said.core, said.sessions, said.venues), (settings.core, settings.sessions, settings.venues));
+    let output = files.read();
+    assert_eq!(output.denials, settings.denials);
+    assert_eq!((output.core, output.sessions, output.venues), (settings.core, settings.sessions, settings.venues));
 }
 
 #[test]
-fn what_is_done_after_a_venues_code_is_in_its_table() {
+fn retry_rules_are_read_from_the_venue() {
     let files = Files::new();
     let line = "{ url = \"tcp://127.0.0.1:7701\", lost_after_ms = 700 }";
     files.change("oms.toml", "#max_queued = 1024", &format!("lines = [{line}, {line}]"));
@@ -135,7 +135,7 @@ fn what_is_done_after_a_venues_code_is_in_its_table() {
 }
 
 #[test]
-fn two_topics_of_drop_copies_have_two_names() {
+fn two_drop_copy_topics_need_two_names() {
     let files = Files::new();
     let section = |topic: &str| {
         format!("[[drop_copy]]\nurl = \"nats://127.0.0.1:4222\"\ntopic = \"{topic}\"\naccounts = [\"*\"]\n\n")
@@ -144,12 +144,15 @@ fn two_topics_of_drop_copies_have_two_names() {
     files.change("oms.toml", "[core]\n", &format!("{one}{}[core]\n", section("fills")));
     assert_eq!(files.read().drop_copies.len(), 2);
     files.change("oms.toml", "[core]\n", &format!("{one}[core]\n"));
-    let told = files.told();
-    assert!(told.contains("'reports' at nats://127.0.0.1:4222 is published already; name each topic once"), "{told}");
+    let sentence = files.reported();
+    assert!(
+        sentence.contains("'reports' at nats://127.0.0.1:4222 is published already; name each topic once"),
+        "{sentence}"
+    );
 }
 
 #[test]
-fn nothing_is_written_over_and_nothing_half_made_stays() {
+fn init_overwrites_nothing_and_leaves_no_partial_files() {
     let folder = tempdir().expect("a temporary folder can be made");
     let last = folder.path().join("admin.password");
     symlink("nowhere", &last).expect("the folder is ours");
@@ -159,7 +162,7 @@ fn nothing_is_written_over_and_nothing_half_made_stays() {
 }
 
 #[test]
-fn every_mistake_of_a_file_is_told_at_its_line() {
+fn every_mistake_of_a_file_is_reported_at_its_line() {
     for (from, to, expected) in [
         (
             "name = \"oms\"",
@@ -179,7 +182,7 @@ fn every_mistake_of_a_file_is_told_at_its_line() {
         (
             "#layout = \"split\"",
             "layout = \"mutex\"",
-            "oms.toml:@0: [core] layout: 'mutex' is none of its words; use inline or split",
+            "oms.toml:@0: [core] layout: 'mutex' is not allowed; use inline or split",
         ),
         (
             "#layout = \"split\"",
@@ -189,7 +192,7 @@ fn every_mistake_of_a_file_is_told_at_its_line() {
         (
             "#wait = \"block\"",
             "wait = \"bussy\"",
-            "oms.toml:@0: [core] wait: 'bussy' is none of its words; use busy, yield, block or adaptive",
+            "oms.toml:@0: [core] wait: 'bussy' is not allowed; use busy, yield, block or adaptive",
         ),
         (
             "#priority = \"normal\"",
@@ -206,7 +209,7 @@ fn every_mistake_of_a_file_is_told_at_its_line() {
             "metrics = \"9464\"",
             "oms.toml:@0: metrics: '9464' is no address; write an IP and a port, like 127.0.0.1:7001 or [::]:7001",
         ),
-        ("#log = \"text\"", "log = \"xml\"", "oms.toml:@0: log: 'xml' is none of its words; use text, logfmt or json"),
+        ("#log = \"text\"", "log = \"xml\"", "oms.toml:@0: log: 'xml' is not allowed; use text, logfmt or json"),
         (
             "#heartbeat_ms = 10000",
             "heartbeat_ms = 1",
@@ -215,13 +218,13 @@ fn every_mistake_of_a_file_is_told_at_its_line() {
         (
             "#level = \"os\"",
             "level = \"replica\"",
-            "oms.toml:@0: [sessions] level: 'replica' is none of its words; use os or disk",
+            "oms.toml:@0: [sessions] level: 'replica' is not allowed; use os or disk",
         ),
         ("number = 1", "number = 4096", "oms.toml:@0: [[venue]] number: 4096 is out of range; use 0 to 4095"),
         (
             "name = \"SIM\"",
             "name = \"1\"",
-            "oms.toml:@0: [[venue]] name: '1' does not begin with a letter, so it could be taken for a number",
+            "oms.toml:@0: [[venue]] name: '1' does not begin with a letter, so it could be read as a number",
         ),
         (
             "#max_gap_ms = 1000",
@@ -232,10 +235,10 @@ fn every_mistake_of_a_file_is_told_at_its_line() {
             "#rejects = [{ code = 10, do = \"retry\", times = 3 }]",
             "rejects = [{ code = 70000, do = \"again\", times = 0 }, { do = \"retry\" }, { code = 1, do = \"give-up\", times = 2 }, { code = 1, do = \"other-line\" }]",
             "oms.toml:@0: [[rejects]] code: 70000 is out of range; use 0 to 65535\n\
-             oms.toml:@0: [[rejects]] do: 'again' is none of its words; use give-up, retry or other-line\n\
+             oms.toml:@0: [[rejects]] do: 'again' is not allowed; use give-up, retry or other-line\n\
              oms.toml:@0: [[rejects]] times: 0 is out of range; use 1 to 100\n\
              oms.toml:@0: [[rejects]] 'code' is missing\n\
-             oms.toml:@0: [[rejects]] times: what is given up is not tried again; leave 'times' out, or set do = \"retry\"\n\
+             oms.toml:@0: [[rejects]] times: an order that is given up is not retried; leave 'times' out, or set do = \"retry\"\n\
              oms.toml:@0: [[rejects]] do: the venue has no other line, it has 0; add one to 'lines', or retry\n\
              oms.toml:@0: [[rejects]] code: 1 has a rule already; give each code one",
         ),
@@ -251,17 +254,17 @@ fn every_mistake_of_a_file_is_told_at_its_line() {
         let places = [("@0", line), ("@1", line + 1), ("@2", line + 2)];
         let expected =
             places.iter().fold(expected.to_owned(), |text, (place, line)| text.replace(place, &line.to_string()));
-        assert_eq!(files.told(), expected, "of {to}");
+        assert_eq!(files.reported(), expected, "of {to}");
     }
     let files = Files::new();
     files.write("oms.toml", "users = 'users.toml'\n");
-    let told = files.told();
-    assert!(told.contains("oms.toml:1: [listen] says nothing; set 'unix'"), "{told}");
-    assert!(told.contains("oms.toml:1: there is no [[venue]]; orders need one to go to"), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.contains("oms.toml:1: [listen] has no address; set 'unix'"), "{sentence}");
+    assert!(sentence.contains("oms.toml:1: there is no [[venue]]; orders need one"), "{sentence}");
 }
 
 #[test]
-fn mistakes_of_all_files_are_told_at_once_and_nothing_is_taken() {
+fn mistakes_of_all_files_are_reported_together() {
     let files = Files::new();
     let changes = [
         ("oms.toml", "name = \"oms\"", "name = 7"),
@@ -278,11 +281,11 @@ fn mistakes_of_all_files_are_told_at_once_and_nothing_is_taken() {
 }
 
 #[test]
-fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
+fn an_invalid_line_of_the_instruments_is_reported_by_number() {
     for (table, expected) in [
         ("", "1: the table is empty; its first line names the columns: @all"),
         ("symbol,number", "1: columns are missing; add them to this line, and a cell to each other: venue"),
-        ("symbol,number,venue,venue", "1: column 'venue' comes twice; name it once"),
+        ("symbol,number,venue,venue", "1: column 'venue' is there twice; name it once"),
         ("symbol,number,venue,lots", "1: unknown column 'lots'; the columns, with commas between them: @all"),
         ("# c\n\nsymbol,number,venue\nA,1", "4: 2 cells, but the first line names 3 columns; write one cell for each"),
         (
@@ -349,7 +352,7 @@ fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
         files.write("instruments.csv", table);
         let all: Vec<&str> = instrument_columns().collect();
         assert_eq!(
-            files.told(),
+            files.reported(),
             format!("instruments.csv:{}", expected.replace("@all", &all.join(","))),
             "of {table:?}"
         );
@@ -372,7 +375,7 @@ fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
 }
 
 #[test]
-fn a_bad_limit_is_refused_by_its_line() {
+fn an_invalid_limit_is_reported_by_its_line() {
     let head = "account,max_order_quantity,max_notional,collar,max_reference_age_ns,max_position,rate_limit,credit\n";
     for (line, expected) in [
         (",1,1,1,1,1,,", "account: the cell is empty; this cannot be left out"),
@@ -395,12 +398,12 @@ fn a_bad_limit_is_refused_by_its_line() {
     ] {
         let files = Files::new();
         files.write("accounts.csv", &format!("{head}{line}\n"));
-        assert_eq!(files.told(), format!("accounts.csv:2: {expected}"), "of {line}");
+        assert_eq!(files.reported(), format!("accounts.csv:2: {expected}"), "of {line}");
     }
 }
 
 #[test]
-fn limits_are_what_the_table_says_and_off_where_it_says_nothing() {
+fn limits_are_read_from_the_table_and_off_if_absent() {
     let files = Files::new();
     let table = "account,rate_limit,rate_window_ns,max_order_quantity,max_notional,credit,collar,max_open_orders,max_reference_age_ns,max_request_age_ns,max_position\n\
                  65535,5,1000,1.5,1000000000000.00000001,,250,,60,,.00000001\n";
@@ -424,7 +427,7 @@ fn limits_are_what_the_table_says_and_off_where_it_says_nothing() {
 }
 
 #[test]
-fn the_core_takes_whatever_the_files_may_say() {
+fn the_core_accepts_every_valid_configuration() {
     let files = Files::new();
     files.change("oms.toml", "number = 1", "number = 4095");
     files.write("instruments.csv", "symbol,number,venue,multiplier\nA,0,4095,1\nB,65535,4095,9223372036854775807\n");
@@ -451,41 +454,44 @@ fn the_core_takes_whatever_the_files_may_say() {
 }
 
 #[test]
-fn what_others_can_reach_is_encrypted_or_said_to_be_open() {
+fn a_public_address_needs_tls_or_the_insecure_key() {
     let files = Files::new();
     let line = files.change("oms.toml", "127.0.0.1:7001", "0.0.0.0:7001");
-    let told = files.told();
-    assert!(told.contains(&format!("oms.toml:{line}: [listen] tcp: others than this host can reach it")), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.contains(&format!("oms.toml:{line}: [listen] tcp: other hosts can reach it")), "{sentence}");
     let line = files.change("oms.toml", "#   [tls]\n#   certificate", "[tls]\ncertificate");
-    let told = files.told();
-    assert!(told.contains(&format!("oms.toml:{line}: [tls] 'key' is missing")), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.contains(&format!("oms.toml:{line}: [tls] 'key' is missing")), "{sentence}");
     files.change("oms.toml", "#   key = ", "key = ");
-    let told = files.told();
-    assert!(told.contains(&format!("oms.toml:{line}: tls: certificate.pem: No such file")), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.contains(&format!("oms.toml:{line}: tls: certificate.pem: No such file")), "{sentence}");
     let settings = Settings::read_for_client(&files.at("oms.toml")).expect("a client needs no key");
     assert_eq!(settings.listen.tls.map(|tls| tls.key), Some(files.at("key.pem")));
 }
 
 #[test]
-fn passwords_go_unencrypted_to_no_port_that_others_can_reach_unless_the_file_says_so() {
+fn a_public_web_port_needs_tls_or_the_insecure_key() {
     for (key, port) in [("web", 8080), ("metrics", 9464)] {
         let files = Files::new();
         let line = files.change("oms.toml", &format!("#{key} = \"127.0.0.1"), &format!("{key} = \"0.0.0.0"));
-        let told = files.told();
-        assert!(told.contains(&format!("oms.toml:{line}: {key}: others than this host can reach it")), "{told}");
+        let sentence = files.reported();
+        assert!(sentence.contains(&format!("oms.toml:{line}: {key}: other hosts can reach it")), "{sentence}");
         let open = format!("{key} = \"0.0.0.0:{port}\"");
         files.change("oms.toml", &open, &format!("{open}\ninsecure = true"));
-        let told = files.read().warnings(LogoutCleanup::Kept(""));
-        assert!(told.iter().any(|doubt| doubt.contains("passwords among it")), "{told:?}");
+        let sentence = files.read().warnings(LogoutCleanup::Kept(""));
+        assert!(sentence.iter().any(|doubt| doubt.contains("passwords included")), "{sentence:?}");
     }
     let files = Files::new();
     let line = files.change("oms.toml", "#hosts = []", "hosts = [\"desk-1.example:8080\"]");
-    let told = files.told();
-    assert!(told.contains(&format!("oms.toml:{line}: hosts: 'desk-1.example:8080' is no host's name")), "{told}");
+    let sentence = files.reported();
+    assert!(
+        sentence.contains(&format!("oms.toml:{line}: hosts: 'desk-1.example:8080' is no host's name")),
+        "{sentence}"
+    );
 }
 
 #[test]
-fn what_may_not_be_meant_is_told_and_is_no_mistake() {
+fn a_doubtful_setting_is_a_warning_and_no_mistake() {
     let files = Files::new();
     files.change("users.toml", "accounts = [\"*\"]", "accounts = [\"1\", \"3*\"]");
     files.change("oms.toml", "tcp = \"127.0.0.1:7001\"", "tcp = \"0.0.0.0:7001\"\ninsecure = true");
@@ -494,14 +500,14 @@ fn what_may_not_be_meant_is_told_and_is_no_mistake() {
     let doubts = files.read().warnings(LogoutCleanup::Kept(""));
     assert_eq!(doubts.len(), 4, "{doubts:?}");
     assert!(doubts[0].starts_with("user 'trader': no account of ") && doubts[0].ends_with(" matches '3*'"));
-    assert!(doubts[2].starts_with("web 0.0.0.0:8080: others than this host can read it"), "{doubts:?}");
+    assert!(doubts[2].starts_with("web 0.0.0.0:8080: other hosts can read it"), "{doubts:?}");
     assert!(doubts[1].contains("not encrypted") && doubts[3].contains("chmod 600"), "{doubts:?}");
     let removed = files.read().warnings(LogoutCleanup::Removed);
     assert!(removed.len() == 5 && removed[4].contains("RemoveIPC=no"), "{removed:?}");
 }
 
 #[test]
-fn a_calendar_says_when_days_end() {
+fn a_calendar_states_the_day_ends() {
     let files = Files::new();
     assert!(files.read().day.is_none(), "without the section nothing ends by itself");
     files.write("holidays.txt", "# of the exchange\n2026-12-25 # Christmas\n\n2027-01-01\n");
@@ -514,10 +520,10 @@ fn a_calendar_says_when_days_end() {
     assert_eq!(ends.map(|close| close.expect("there are more").day), [20_261_228, 20_261_229]);
 
     files.write("holidays.txt", "2026-12-25\n2026-12-32\n");
-    let told = files.told();
+    let sentence = files.reported();
     assert!(
-        told.starts_with(&format!("oms.toml:{}: [day] holidays_file: line 2 of holidays.txt: ", line + 3)),
-        "{told}"
+        sentence.starts_with(&format!("oms.toml:{}: [day] holidays_file: line 2 of holidays.txt: ", line + 3)),
+        "{sentence}"
     );
     files.write("holidays.txt", "");
     for (from, to, key, told_as) in [
@@ -535,7 +541,7 @@ fn a_calendar_says_when_days_end() {
         ),
     ] {
         files.change("oms.toml", from, to);
-        let told = files.told();
-        assert!(told.contains(&format!("oms.toml:{}: {told_as}", line + key)), "{told}");
+        let sentence = files.reported();
+        assert!(sentence.contains(&format!("oms.toml:{}: {told_as}", line + key)), "{sentence}");
     }
 }

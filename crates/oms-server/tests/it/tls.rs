@@ -57,13 +57,13 @@ impl OmsFixture {
 
     /// Starts an OMS with such a certificate; returns also its port.
     fn secure(layout: Layout, authority: &Authority, names: &[&str]) -> (Self, u16) {
-        let mut house = Self::new(layout);
-        house.stop();
-        house.tls = Some(house.put_certificate(&authority.certify(names, 2090)));
-        fs::write(house.file("ca.pem"), &authority.pem).expect("the folder is ours");
-        house.start();
-        let port = house.port("tls://127.0.0.1:");
-        (house, port)
+        let mut oms = Self::new(layout);
+        oms.stop();
+        oms.tls = Some(oms.put_certificate(&authority.certify(names, 2090)));
+        fs::write(oms.file("ca.pem"), &authority.pem).expect("the folder is ours");
+        oms.start();
+        let port = oms.port("tls://127.0.0.1:");
+        (oms, port)
     }
 
     fn port(&self, before: &str) -> u16 {
@@ -79,13 +79,13 @@ impl OmsFixture {
         format!("tls://{host}:{port}?ca={}", self.file("ca.pem").display())
     }
 
-    fn told(&self, what: &str) -> String {
+    fn reported(&self, what: &str) -> String {
         let events = &self.running.as_ref().expect("it runs").events;
         loop {
-            let told =
+            let sentence =
                 events.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("'{what}' was not told: {e}")).to_string();
-            if told.contains(what) {
-                return told;
+            if sentence.contains(what) {
+                return sentence;
             }
         }
     }
@@ -106,73 +106,73 @@ fn raw(port: u16) -> TcpStream {
 }
 
 #[test]
-fn an_order_and_a_whole_day_go_over_tls() {
+fn orders_and_a_days_replay_pass_over_tls() {
     const ORDERS: u64 = 5_000;
     let authority = Authority::new();
     for layout in [Layout::Inline, Layout::Split] {
-        let (house, port) = OmsFixture::secure(layout, &authority, &["localhost", "127.0.0.1"]);
-        let mut client = house.remote_at(house.url("127.0.0.1", port), "anna", Since::Start);
+        let (oms, port) = OmsFixture::secure(layout, &authority, &["localhost", "127.0.0.1"]);
+        let mut client = oms.remote_at(oms.url("127.0.0.1", port), "anna", Since::Start);
         for id in 1..=ORDERS {
             let order = Request::New(limit(Side::Buy, id, 95, 1));
             while client.client.send(&order).is_err() {
                 client.poll();
             }
         }
-        client.hears(2 * ORDERS as usize);
+        client.await_reports(2 * ORDERS as usize);
         let all = std::mem::take(&mut client.heard);
         client.client.close();
-        let mut again = house.remote_at(house.url("localhost", port), "anna", Since::Start);
-        again.hears(2 * ORDERS as usize);
+        let mut again = oms.remote_at(oms.url("localhost", port), "anna", Since::Start);
+        again.await_reports(2 * ORDERS as usize);
         assert!(again.heard == all, "not the same");
         assert_eq!(again.client.counts().gaps + again.client.counts().duplicates, 0);
     }
 }
 
 #[test]
-fn whom_a_client_does_not_trust_it_does_not_talk_to() {
+fn a_client_refuses_an_untrusted_certificate() {
     let authority = Authority::new();
-    let (house, port) = OmsFixture::secure(Layout::Split, &authority, &["desk.example", "127.0.0.1"]);
-    let told = refused(&house.url("localhost", port));
-    assert!(told.contains("certificate is not for 'localhost'"), "{told}");
+    let (oms, port) = OmsFixture::secure(Layout::Split, &authority, &["desk.example", "127.0.0.1"]);
+    let sentence = refused(&oms.url("localhost", port));
+    assert!(sentence.contains("certificate is not for 'localhost'"), "{sentence}");
     // An authority of the same name, and one that only this host knows.
-    fs::write(house.file("other.pem"), &Authority::new().pem).expect("the folder is ours");
-    for other in [format!("?ca={}", house.file("other.pem").display()), String::new()] {
-        let told = refused(&format!("tls://127.0.0.1:{port}{other}"));
-        assert!(told.contains("no authority that is trusted here") && told.contains("?ca=FILE"), "{told}");
+    fs::write(oms.file("other.pem"), &Authority::new().pem).expect("the folder is ours");
+    for other in [format!("?ca={}", oms.file("other.pem").display()), String::new()] {
+        let sentence = refused(&format!("tls://127.0.0.1:{port}{other}"));
+        assert!(sentence.contains("no authority that is trusted here") && sentence.contains("?ca=FILE"), "{sentence}");
     }
     for (file, text) in [("none.pem", None), ("empty.pem", Some(""))] {
-        text.iter().for_each(|text| fs::write(house.file(file), text).expect("the folder is ours"));
-        let told = refused(&format!("tls://127.0.0.1:{port}?ca={}", house.file(file).display()));
-        assert!(told.contains(file) && told.contains("'ca' must be a"), "{told}");
+        text.iter().for_each(|text| fs::write(oms.file(file), text).expect("the folder is ours"));
+        let sentence = refused(&format!("tls://127.0.0.1:{port}?ca={}", oms.file(file).display()));
+        assert!(sentence.contains(file) && sentence.contains("'ca' must be a"), "{sentence}");
     }
-    house.remote_at(house.url("127.0.0.1", port), "anna", Since::Now).client.close();
+    oms.remote_at(oms.url("127.0.0.1", port), "anna", Since::Now).client.close();
 }
 
 #[test]
-fn plain_and_encrypted_do_not_meet_and_both_are_told() {
-    let (house, port) = OmsFixture::secure(Layout::Split, &Authority::new(), &["127.0.0.1"]);
-    let told = refused(&format!("tcp://127.0.0.1:{port}"));
-    assert!(told.contains("this port speaks TLS only; connect by tls://HOST:PORT"), "{told}");
-    house.told("this port speaks TLS only");
+fn plain_and_tls_peers_refuse_each_other_with_a_reason() {
+    let (oms, port) = OmsFixture::secure(Layout::Split, &Authority::new(), &["127.0.0.1"]);
+    let sentence = refused(&format!("tcp://127.0.0.1:{port}"));
+    assert!(sentence.contains("this port accepts TLS only; connect by tls://HOST:PORT"), "{sentence}");
+    oms.reported("this port accepts TLS only");
     let plain = OmsFixture::new(Layout::Split);
     let port = plain.port("tcp://127.0.0.1:");
-    let told = refused(&format!("tls://127.0.0.1:{port}?ca={}", house.file("ca.pem").display()));
-    assert!(told.contains("speaks no TLS"), "{told}");
-    plain.told("this port speaks no TLS; connect by tcp://HOST:PORT");
+    let sentence = refused(&format!("tls://127.0.0.1:{port}?ca={}", oms.file("ca.pem").display()));
+    assert!(sentence.contains("speaks no TLS"), "{sentence}");
+    plain.reported("this port has no TLS; connect by tcp://HOST:PORT");
 }
 
 #[test]
-fn a_new_certificate_is_shown_without_a_restart_and_a_bad_one_is_not() {
+fn a_new_certificate_is_used_without_restart_and_a_bad_one_is_not() {
     let authority = Authority::new();
-    let (house, port) = OmsFixture::secure(Layout::Split, &authority, &["old.example"]);
-    let url = house.url("127.0.0.1", port);
+    let (oms, port) = OmsFixture::secure(Layout::Split, &authority, &["old.example"]);
+    let url = oms.url("127.0.0.1", port);
     assert!(refused(&url).contains("not for '127.0.0.1'"));
-    let mut client = house.remote("anna", Since::Now);
-    house.put_certificate(&("no certificate".to_owned(), "no key".to_owned()));
-    let told = house.told("the certificate that was known stays");
-    assert!(told.contains("there is no certificate in it"), "{told}");
+    let mut client = oms.remote("anna", Since::Now);
+    oms.put_certificate(&("no certificate".to_owned(), "no key".to_owned()));
+    let sentence = oms.reported("the previous certificate stays in use");
+    assert!(sentence.contains("there is no certificate in it"), "{sentence}");
     assert!(refused(&url).contains("not for '127.0.0.1'"));
-    house.put_certificate(&authority.certify(&["127.0.0.1"], 2090));
+    oms.put_certificate(&authority.certify(&["127.0.0.1"], 2090));
     client.until("the new one is shown", |_| {
         let config = RemoteConfig::new(url.as_str(), "anna", "anna's password");
         Remote::connect(config).map(Remote::close).is_ok()
@@ -180,8 +180,8 @@ fn a_new_certificate_is_shown_without_a_restart_and_a_bad_one_is_not() {
 }
 
 #[test]
-fn a_certificate_that_nobody_would_trust_is_refused_with_its_remedy() {
-    let house = OmsFixture::new(Layout::Split);
+fn an_unusable_certificate_is_refused_with_its_remedy() {
+    let oms = OmsFixture::new(Layout::Split);
     let authority = Authority::new();
     let (good, other) = (authority.certify(&["a"], 2090), authority.certify(&["a"], 2090));
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
@@ -189,19 +189,19 @@ fn a_certificate_that_nobody_would_trust_is_refused_with_its_remedy() {
     let key = KeyPair::generate().expect("a key");
     let of_authority = (params.self_signed(&key).expect("a certificate").pem(), key.serialize_pem());
     let broken = good.0.replacen("MII", "MIA", 1);
-    for (pair, told) in [
+    for (pair, sentence) in [
         (authority.certify(&["a"], 2020), "has expired"),
-        ((good.0.clone(), other.1), "is not that of the certificate"),
+        ((good.0.clone(), other.1), "does not belong to the certificate"),
         ((good.1.clone(), good.1.clone()), "certificate.pem: there is no certificate in it"),
         ((good.0.clone(), good.0.clone()), "key.pem: there is no private key in it"),
-        ((broken, good.1.clone()), "have a certificate made anew"),
+        ((broken, good.1.clone()), "have a new certificate made"),
         (of_authority, "made with CA:FALSE"),
     ] {
-        let files = house.put_certificate(&pair);
-        let why = files.check().expect_err(told).to_string();
-        assert!(why.contains(told) && why.matches('\n').count() == 0, "{why}");
+        let files = oms.put_certificate(&pair);
+        let why = files.check().expect_err(sentence).to_string();
+        assert!(why.contains(sentence) && why.matches('\n').count() == 0, "{why}");
     }
-    let files = house.put_certificate(&good);
+    let files = oms.put_certificate(&good);
     files.check().expect("it is sound");
     fs::remove_file(&files.key).expect("it is there");
     let why = files.check().expect_err("there is no key").to_string();
@@ -209,8 +209,8 @@ fn a_certificate_that_nobody_would_trust_is_refused_with_its_remedy() {
 }
 
 #[test]
-fn a_certificate_that_expires_soon_is_told_of_with_its_date() {
-    let house = OmsFixture::new(Layout::Split);
+fn a_certificate_that_expires_soon_causes_a_dated_warning() {
+    let oms = OmsFixture::new(Layout::Split);
     let authority = Authority::new();
     let now = tickpath_clock::utc_ns() / 1_000_000_000;
     for (days, is_told) in [(2, true), (29, true), (40, false)] {
@@ -219,7 +219,7 @@ fn a_certificate_that_expires_soon_is_told_of_with_its_date() {
         let date = params.not_after.date().to_string();
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &authority.issuer).expect("a certificate");
-        let files = house.put_certificate(&(certificate.pem(), key.serialize_pem()));
+        let files = oms.put_certificate(&(certificate.pem(), key.serialize_pem()));
         files.check().expect("it is good today");
         let doubt = files.expiry_warning();
         assert_eq!(doubt.is_some(), is_told, "{days} days: {doubt:?}");
@@ -227,7 +227,7 @@ fn a_certificate_that_expires_soon_is_told_of_with_its_date() {
             assert!(doubt.contains(&format!("expires on {date}; renew it before")), "{doubt}");
         }
     }
-    let files = house.put_certificate(&authority.certify(&["a"], 2020));
+    let files = oms.put_certificate(&authority.certify(&["a"], 2020));
     let why = files.check().expect_err("it has expired").to_string();
     assert!(why.contains("has expired on 2020-01-01, ") && why.contains("; renew it"), "{why}");
     assert_eq!(
@@ -238,10 +238,10 @@ fn a_certificate_that_expires_soon_is_told_of_with_its_date() {
 }
 
 #[test]
-fn garbage_half_a_handshake_and_cut_records_leave_the_door_open() {
+fn garbage_and_broken_handshakes_leave_the_acceptor_open() {
     let authority = Authority::new();
     for layout in [Layout::Inline, Layout::Split] {
-        let (house, port) = OmsFixture::secure(layout, &authority, &["127.0.0.1"]);
+        let (oms, port) = OmsFixture::secure(layout, &authority, &["127.0.0.1"]);
         // The head of a ClientHello that never continues: many at the same time.
         let half: Vec<TcpStream> = (0..200)
             .map(|_| {
@@ -267,9 +267,9 @@ fn garbage_half_a_handshake_and_cut_records_leave_the_door_open() {
                 Err(e) => assert_eq!(e.kind(), ErrorKind::ConnectionReset, "it is sent away: {e}"),
             }
         }
-        let mut client = house.remote_at(house.url("127.0.0.1", port), "anna", Since::Now);
+        let mut client = oms.remote_at(oms.url("127.0.0.1", port), "anna", Since::Now);
         client.send(limit(Side::Buy, 1, 101, 1));
-        client.hears(3);
+        client.await_reports(3);
         drop(half);
     }
 }
@@ -299,14 +299,14 @@ fn between(port: u16, change: impl Fn(usize, &mut Vec<u8>) + Send + 'static) -> 
 }
 
 #[test]
-fn a_record_that_is_changed_or_cut_ends_its_connection_only() {
+fn a_changed_or_cut_tls_record_ends_only_its_connection() {
     let authority = Authority::new();
-    let (house, port) = OmsFixture::secure(Layout::Split, &authority, &["127.0.0.1"]);
-    let mut other = house.remote("boss", Since::Now);
+    let (oms, port) = OmsFixture::secure(Layout::Split, &authority, &["127.0.0.1"]);
+    let mut other = oms.remote("boss", Since::Now);
     let config = |port: u16| RemoteConfig {
         reconnect: false,
         connect_timeout_ms: 10_000,
-        ..RemoteConfig::new(house.url("127.0.0.1", port), "anna", "anna's password")
+        ..RemoteConfig::new(oms.url("127.0.0.1", port), "anna", "anna's password")
     };
     // The client sends its hello, its finish with the logon, the proof, and then a request: each is at least one piece.
     for at in 0..4 {
@@ -332,5 +332,5 @@ fn a_record_that_is_changed_or_cut_ends_its_connection_only() {
         }
     }
     assert_eq!(other.status().working, 0, "no request that was changed was taken");
-    house.remote_at(house.url("127.0.0.1", port), "anna", Since::Now).client.close();
+    oms.remote_at(oms.url("127.0.0.1", port), "anna", Since::Now).client.close();
 }

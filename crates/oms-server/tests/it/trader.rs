@@ -49,8 +49,8 @@ fn process() {
         panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
     }
     let settings = Settings::read(&folder.join("oms.toml")).unwrap_or_else(|faults| panic!("{faults}"));
-    let (events, told) = sync_channel(4096);
-    std::thread::spawn(move || told.into_iter().for_each(|event| eprintln!("{event}")));
+    let (events, received) = sync_channel(4096);
+    std::thread::spawn(move || received.into_iter().for_each(|event| eprintln!("{event}")));
     let topic = LogPath::shared_memory(settings.ticks.as_deref().expect("it has ticks")).expect("a good name");
     let mut ticks = None;
     while ticks.is_none() {
@@ -154,17 +154,17 @@ impl ProcessFixture {
     }
 
     /// Starts an OMS whose files are limited to this many blocks of 512 bytes, with its output in a file.
-    pub(crate) fn start_full(&self, blocks: u64, told: &Path) -> Process {
-        self.start_limited(&format!("-f {blocks}"), told)
+    pub(crate) fn start_full(&self, blocks: u64, log: &Path) -> Process {
+        self.start_limited(&format!("-f {blocks}"), log)
     }
 
     /// Starts an OMS under this limit in the form of `ulimit`, with its output in a file.
-    pub(crate) fn start_limited(&self, limit: &str, told: &Path) -> Process {
+    pub(crate) fn start_limited(&self, limit: &str, log: &Path) -> Process {
         let mut this = Command::new("sh");
         let run = format!("trap '' XFSZ; ulimit {limit}; exec \"$0\" trader::process --exact --nocapture");
         this.args(["-c", &run]).arg(std::env::current_exe().expect("this program has a path"));
         this.env(ROLE, "oms").env(FOLDER, self.folder.path()).env(FULL, "1");
-        this.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(told).expect("the folder is ours"));
+        this.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(log).expect("the folder is ours"));
         Process(this.spawn().expect("this program can be started again"))
     }
 

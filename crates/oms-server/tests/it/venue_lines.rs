@@ -30,7 +30,7 @@ fn an_order_fills_over_tcp_and_over_a_unix_socket_in_both_layouts() {
 }
 
 #[test]
-fn whichever_process_is_killed_no_order_is_lost_or_sent_twice() {
+fn killing_either_process_neither_loses_nor_repeats_an_order() {
     for (lines, layout) in [(1, "inline"), (3, "split")] {
         let desk = ProcessFixture::new(lines, "", false);
         desk.lay_out(layout);
@@ -42,7 +42,7 @@ fn whichever_process_is_killed_no_order_is_lost_or_sent_twice() {
 }
 
 #[test]
-fn lines_that_are_cut_under_load_lose_nothing_and_keep_their_limits() {
+fn lines_cut_under_load_lose_nothing_and_keep_their_limits() {
     let desk = ProcessFixture::new(3, ", rate_per_second = 200, window = 8", false);
     // One request in fifty cuts its line, half of them before it is taken.
     desk.change("exchange.toml", "#cut = 0", "cut = 0.02");
@@ -66,7 +66,7 @@ fn lines_that_are_cut_under_load_lose_nothing_and_keep_their_limits() {
 }
 
 #[test]
-fn what_the_exchange_refuses_for_now_is_tried_again_until_it_fills() {
+fn a_temporarily_refused_order_is_retried_until_it_fills() {
     for (lines, action, cut) in [(1, "retry", "0"), (3, "other-line", "0.01")] {
         let desk = ProcessFixture::new(lines, "", false);
         desk.change("exchange.toml", "#reject = 0", "reject = 0.4");
@@ -80,7 +80,7 @@ fn what_the_exchange_refuses_for_now_is_tried_again_until_it_fills() {
 }
 
 #[test]
-fn what_went_by_a_line_that_never_comes_back_is_asked_for_by_the_other() {
+fn requests_in_doubt_on_a_dead_line_are_queried_by_the_other_line() {
     let desk = ProcessFixture::new(2, ", lost_after_ms = 300", false);
     let way = CuttableProxy::to(&desk.exchange());
     desk.change("oms.toml", &desk.exchange(), &way.address);

@@ -58,59 +58,59 @@ fn of_version(version: u16) -> [u8; 40] {
 }
 
 #[test]
-fn a_client_of_version_1_trades_as_it_always_did() {
+fn a_client_of_version_1_still_trades() {
     for layout in [Layout::Inline, Layout::Split] {
-        let house = OmsFixture::new(layout);
-        let mut raw = RawClient::new(&house);
+        let oms = OmsFixture::new(layout);
+        let mut raw = RawClient::new(&oms);
         let welcome = log_in(&mut raw, &LOGON).expect("it is let in");
         assert!(welcome.len() >= WELCOME_BYTES, "{}", welcome.len());
         assert_eq!(welcome[..4], [1, 0, 0, 0], "version 1, session 0");
         assert_eq!(welcome[16..24], [0; 8], "no request was taken yet");
         assert!(welcome[WELCOME_BYTES..].iter().all(|&byte| byte == 0), "nothing that it would have to know");
         raw.say(ORDER_KIND, 0, &ORDER, &[]);
-        let mut told = Vec::new();
-        while told.len() < 3 {
+        let mut sentence = Vec::new();
+        while sentence.len() < 3 {
             let (kind, message, _) = raw.hear().expect("a report");
             if kind == ORDER_REPORT {
-                told.push(message);
+                sentence.push(message);
             }
         }
-        for report in &told {
+        for report in &sentence {
             assert_eq!(report[8..16], 1u64.to_le_bytes(), "its own id");
         }
         raw.say(117, 3, &[], &[]);
-        raw.say(118, 0, &[], b"the client is done");
-        house.event(
+        raw.say(118, 0, &[], b"the client has closed");
+        oms.event(
             "it is gone",
             |event| matches!(event, ServerEvent::Disconnected { why, .. } if why == "it logged out"),
         );
-        house.trades(2);
+        oms.trades(2);
     }
 }
 
 #[test]
-fn a_later_version_gets_ours_and_none_is_refused() {
-    let house = OmsFixture::new(Layout::Split);
+fn a_later_version_gets_the_servers_and_version_0_is_refused() {
+    let oms = OmsFixture::new(Layout::Split);
     for version in [VERSION, VERSION + 1, u16::MAX] {
-        let mut raw = RawClient::new(&house);
+        let mut raw = RawClient::new(&oms);
         // The additional fields of a later version are ignored.
         let logon = [&of_version(version)[..], &[0; 16], &[0xff; 100]].concat();
         let welcome = log_in(&mut raw, &logon).expect("it is let in");
         assert_eq!(welcome[..2], VERSION.to_le_bytes());
         raw.say(Word::Logout.code(), 0, &[], &[]);
-        house.event("it is gone", |event| matches!(event, ServerEvent::Disconnected { .. }));
+        oms.event("it is gone", |event| matches!(event, ServerEvent::Disconnected { .. }));
     }
-    let mut raw = RawClient::new(&house);
+    let mut raw = RawClient::new(&oms);
     let (kind, why) = log_in(&mut raw, &of_version(0)).expect_err("there is no version 0");
     assert_eq!(kind, 116);
-    assert!(why.contains("no logon of ours"), "{why}");
+    assert!(why.contains("no logon of this protocol"), "{why}");
     assert!(raw.hear().is_none(), "and the connection ends");
 }
 
 #[test]
-fn an_older_client_gets_no_lanes_whatever_it_says() {
-    let house = OmsFixture::new(Layout::Split);
-    let mut raw = RawClient::new(&house);
+fn an_older_client_gets_no_lanes() {
+    let oms = OmsFixture::new(Layout::Split);
+    let mut raw = RawClient::new(&oms);
     let logon = [&LOGON[..], &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
     let welcome = log_in(&mut raw, &logon).expect("it is let in");
     assert!(welcome[WELCOME_BYTES..].iter().all(|&byte| byte == 0));

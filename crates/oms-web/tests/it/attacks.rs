@@ -3,7 +3,7 @@
 use crate::port::{ask, log_in, own, proofs, shown};
 
 #[test]
-fn nothing_but_health_and_the_pages_own_files_is_shown_without_a_login() {
+fn only_health_and_page_files_need_no_login() {
     let (serving, _) = shown("stranger");
     let (at, metrics) = (serving.web().expect("asked for"), serving.metrics().expect("asked for"));
     for (place, path) in [(at, "/frame"), (at, "/metrics"), (metrics, "/metrics")] {
@@ -32,8 +32,8 @@ fn nothing_but_health_and_the_pages_own_files_is_shown_without_a_login() {
 }
 
 #[test]
-fn neither_cookie_nor_token_is_worth_anything_alone() {
-    let (serving, house) = shown("halves");
+fn neither_cookie_nor_token_suffices_alone() {
+    let (serving, oms) = shown("halves");
     let at = serving.web().expect("it was asked for");
     let answer = log_in([127, 0, 0, 1].into(), at, "trader", "right");
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HttpOnly; SameSite=Strict"), "{answer}");
@@ -69,12 +69,12 @@ fn neither_cookie_nor_token_is_worth_anything_alone() {
     let answer = ask(at, &kill, r#"{"scope":"firm","target":"","on":true,"cancel":true}"#);
     assert!(answer.starts_with("HTTP/1.1 409 ") && answer.contains("'trader' is no admin"), "{answer}");
     // A removed, disabled or changed user has no login any more.
-    house.dismiss("trader");
+    oms.dismiss("trader");
     assert!(frame(&format!("{cookie}{token}")).starts_with("HTTP/1.1 401 "));
 }
 
 #[test]
-fn other_names_are_refused_on_every_path_of_both_ports() {
+fn foreign_host_names_are_refused_on_every_path() {
     let (serving, _) = shown("names");
     for (place, path) in [
         (serving.web(), "/"),

@@ -39,13 +39,13 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn every_metric_is_told_with_its_type_and_its_meaning() {
+fn every_metric_has_its_type_and_help() {
     let text = render(Some(&reading()));
     for (name, kind, help) in METRICS {
         assert!(text.contains(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name}")), "{name} has no samples");
         assert_eq!(*kind == "counter", name.ends_with("_total"), "{name} is a {kind}");
     }
-    let told = samples(&text);
+    let sentence = samples(&text);
     for (name, value) in [
         ("tickpath_oms_up", 1.0),
         ("tickpath_oms_epoch", 7.0),
@@ -60,7 +60,7 @@ fn every_metric_is_told_with_its_type_and_its_meaning() {
         ("tickpath_oms_disk_failed", 1.0),
         ("tickpath_oms_venue_waiting{venue=\"1\"}", 4.0),
     ] {
-        assert_eq!(told.get(name), Some(&value), "{name}");
+        assert_eq!(sentence.get(name), Some(&value), "{name}");
     }
     assert_eq!(samples(&render(None)), BTreeMap::from([("tickpath_oms_up".to_owned(), 0.0)]), "of no OMS");
     let dead = MeterReading { pid: None, ..reading() };
@@ -69,10 +69,10 @@ fn every_metric_is_told_with_its_type_and_its_meaning() {
 
 #[test]
 fn a_histogram_rises_to_its_count() {
-    let (reading, told) = (reading(), samples(&render(Some(&reading()))));
+    let (reading, sentence) = (reading(), samples(&render(Some(&reading()))));
     for (hop, of) in HOPS.iter().zip(&reading.hops) {
         let of_hop = |name: &str| format!("tickpath_oms_hop_seconds_{name}{{hop=\"{hop}\"");
-        let mut bounds: Vec<(f64, f64)> = told
+        let mut bounds: Vec<(f64, f64)> = sentence
             .iter()
             .filter_map(|(name, below)| {
                 let bound = name.strip_prefix(&format!("{},le=\"", of_hop("bucket")))?.strip_suffix("\"}")?;
@@ -83,8 +83,8 @@ fn a_histogram_rises_to_its_count() {
         assert!(bounds.len() > 50 && bounds[0].0 == 64e-9 && bounds.is_sorted_by(|a, b| a.1 <= b.1), "{bounds:?}");
         let (last, all) = bounds[bounds.len() - 1];
         assert_eq!((last, all), (f64::INFINITY, 6.0));
-        assert_eq!(told.get(&format!("{}}}", of_hop("count"))), Some(&6.0));
-        assert_eq!(told.get(&format!("{}}}", of_hop("sum"))), Some(&1.5e-6));
+        assert_eq!(sentence.get(&format!("{}}}", of_hop("count"))), Some(&6.0));
+        assert_eq!(sentence.get(&format!("{}}}", of_hop("sum"))), Some(&1.5e-6));
         for (bound, below) in &bounds[..bounds.len() - 1] {
             let ends = (bound * 1e9).round() as u64;
             let truth: u64 = (0..BUCKETS).filter(|at| bucket_from(at + 1) <= ends).map(|at| of.buckets[at]).sum();
@@ -94,7 +94,7 @@ fn a_histogram_rises_to_its_count() {
 }
 
 #[test]
-fn the_dashboard_asks_for_metrics_that_there_are() {
+fn the_dashboard_uses_existing_metrics() {
     let text = include_str!("../../../../docs/grafana/tickpath-oms.json");
     serde_json::from_str::<serde_json::Value>(text).expect("the dashboard is JSON");
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';

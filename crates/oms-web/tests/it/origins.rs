@@ -29,17 +29,17 @@ fn is_in_own_network(test: &str) -> bool {
     let this = std::env::current_exe().expect("a test has a file");
     let ran = unshare.args(["sh", "-c", &script]).arg(this).env(MARK, "1").output();
     let ran = ran.expect("there is unshare; install it with: apt-get install util-linux iproute2");
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+    let line = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && line.contains("1 passed"), "{line}");
     false
 }
 
 #[test]
-fn wrong_passwords_keep_only_the_origin_out_that_they_come_from() {
-    if !is_in_own_network("origins::wrong_passwords_keep_only_the_origin_out_that_they_come_from") {
+fn wrong_passwords_lock_out_only_their_origin() {
+    if !is_in_own_network("origins::wrong_passwords_lock_out_only_their_origin") {
         return;
     }
-    let (serving, house) = shown("guesses");
+    let (serving, oms) = shown("guesses");
     let at = serving.web().expect("it was asked for");
     // All at once, and without reading the answers: the checks must not delay other hosts.
     let body = r#"{"user":"trader","password":"wrong"}"#;
@@ -71,14 +71,14 @@ fn wrong_passwords_keep_only_the_origin_out_that_they_come_from() {
     // The answer does not reveal whether the user exists.
     let nobody = log_in(GOOD, at, "nobody", "right");
     assert!(nobody.starts_with("HTTP/1.1 403 ") && nobody.contains("the user or the password is wrong"), "{nobody}");
-    let said = house.said();
-    let told = said.iter().filter(|said| said.contains("too many wrong passwords") && said.contains("192.0.2.2"));
-    assert_eq!(told.count(), 1, "{said:?}");
+    let line = oms.said();
+    let sentence = line.iter().filter(|line| line.contains("too many wrong passwords") && line.contains("192.0.2.2"));
+    assert_eq!(sentence.count(), 1, "{line:?}");
 }
 
 #[test]
-fn a_full_port_takes_the_next_and_the_busiest_origin_loses_its_oldest() {
-    if !is_in_own_network("origins::a_full_port_takes_the_next_and_the_busiest_origin_loses_its_oldest") {
+fn a_full_port_evicts_the_oldest_of_the_busiest_origin() {
+    if !is_in_own_network("origins::a_full_port_evicts_the_oldest_of_the_busiest_origin") {
         return;
     }
     let (serving, _) = shown("full");

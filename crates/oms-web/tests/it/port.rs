@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub struct TestDirectory {
     gone: Mutex<Vec<String>>,
-    said: Mutex<Vec<String>>,
+    output: Mutex<Vec<String>>,
 }
 
 impl TestDirectory {
@@ -28,7 +28,7 @@ impl TestDirectory {
 
     /// Returns the messages to the operator.
     pub fn said(&self) -> Vec<String> {
-        self.said.lock().expect("nobody panics with it").clone()
+        self.output.lock().expect("nobody panics with it").clone()
     }
 }
 
@@ -58,9 +58,9 @@ impl PageUserLookup for TestDirectory {
 }
 
 /// Returns a configuration with both ports on this address; no OMS of the name runs.
-pub fn config(test: &str, endpoint: &Endpoint, house: &Arc<TestDirectory>) -> Config {
+pub fn config(test: &str, endpoint: &Endpoint, fixture: &Arc<TestDirectory>) -> Config {
     let folder = std::env::temp_dir().join(format!("tickpath-page-{test}-{}", std::process::id()));
-    let heard = house.clone();
+    let heard = fixture.clone();
     Config {
         metrics: Some(endpoint.clone()),
         web: Some(endpoint.clone()),
@@ -72,9 +72,9 @@ pub fn config(test: &str, endpoint: &Endpoint, house: &Arc<TestDirectory>) -> Co
         },
         oms: format!("unix://{}", folder.join("oms.sock").display()),
         journal: LogPath::folder(folder),
-        users: house.clone(),
-        notify: Arc::new(move |said: &str| {
-            heard.said.lock().expect("nobody panics with it").push(said.to_owned());
+        users: fixture.clone(),
+        notify: Arc::new(move |output: &str| {
+            heard.output.lock().expect("nobody panics with it").push(output.to_owned());
         }),
         cpu: None,
     }
@@ -87,8 +87,8 @@ pub fn any() -> Endpoint {
 
 /// Starts the ports of an OMS that does not run.
 pub fn shown(test: &str) -> (RunningEndpoints, Arc<TestDirectory>) {
-    let house = Arc::new(TestDirectory::default());
-    (serve(&config(test, &any(), &house)).expect("any port will do"), house)
+    let fixture = Arc::new(TestDirectory::default());
+    (serve(&config(test, &any(), &fixture)).expect("any port will do"), fixture)
 }
 
 /// Sends a request, and returns the whole answer.

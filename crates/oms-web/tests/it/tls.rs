@@ -11,7 +11,7 @@ use tickpath_tls::{ClientConnection, NEWEST_VERSION, StreamOwned, client_config,
 use crate::port::{TestDirectory, any, config, connect};
 
 #[test]
-fn a_port_with_a_certificate_speaks_tls_and_nothing_else() {
+fn a_port_with_a_certificate_accepts_only_tls() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let authority = TestAuthority::new(folder.path(), "authority");
     let identity = authority.certify("page", &["127.0.0.1", "page.example"]);

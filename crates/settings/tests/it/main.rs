@@ -44,7 +44,7 @@ fn mistakes_of(text: &str) -> String {
 }
 
 #[test]
-fn a_file_without_mistakes_is_taken_as_it_is_written() {
+fn a_valid_file_is_read_as_written() {
     let text = "name = 'a'\nport = 0x10\nfolder = 'b'\nprice = 1_000.10\nwords = ['1', 2, '7*']\nnumbers = [0, 200]\n\
                 wait = 'busy'\nloud = false\ninner.depth = 3\n[[venue]]\nnumber = 2\n[[venue]]\nnumber = 1\n";
     let expected = SampleSettings {
@@ -65,7 +65,7 @@ fn a_file_without_mistakes_is_taken_as_it_is_written() {
 }
 
 #[test]
-fn each_mistake_is_told_at_its_line() {
+fn each_mistake_is_reported_at_its_line() {
     for (text, expected) in [
         ("", "1: 'name' is missing"),
         ("\n\nname = 3", "3: name: must be text in quotes, not a whole number"),
@@ -84,7 +84,7 @@ fn each_mistake_is_told_at_its_line() {
             "name = 'a'\nnumbers = [\n  1,\n  201,\n  'x']",
             "4: numbers: 201 is out of range; use 0 to 200\n5: numbers: must be a whole number without quotes, not text",
         ),
-        ("name = 'a'\nwait = 'bussy'", "2: wait: 'bussy' is none of its words; use busy, yield or block"),
+        ("name = 'a'\nwait = 'bussy'", "2: wait: 'bussy' is not allowed; use busy, yield or block"),
         ("name = 'a'\nwait = 1", "2: wait: must be busy, yield or block in quotes, not a whole number"),
         ("name = 'a'\nloud = 'yes'", "2: loud: must be true or false, not text"),
         ("name = 'a'\ninner = 3", "2: inner: must be one section, written as [inner], not a whole number"),
@@ -107,25 +107,25 @@ fn each_mistake_is_told_at_its_line() {
 }
 
 #[test]
-fn all_mistakes_come_at_once_in_the_order_of_their_lines() {
+fn all_mistakes_are_reported_in_the_order_of_their_lines() {
     let text = "loud = 2\nport = 0\nzebra = 1\nname = true\n[[venue]]\nnumber = -1\n[inner]\ndepth = 10\n";
     let lines: Vec<String> = mistakes_of(text).lines().map(|line| line[..2].to_owned()).collect();
     assert_eq!(lines, ["1:", "2:", "3:", "4:", "6:", "8:"]);
 }
 
 #[test]
-fn what_is_no_toml_is_told_beside_the_values_that_can_be_read() {
-    let told = mistakes_of("name = \nport = 0\nport = 2\nprot = 3\n[inner\n");
-    let lines: Vec<&str> = told.lines().collect();
-    assert!(lines[0].starts_with("1: this is no TOML: "), "{told}");
+fn invalid_toml_is_reported_beside_the_readable_values() {
+    let printed = mistakes_of("name = \nport = 0\nport = 2\nprot = 3\n[inner\n");
+    let lines: Vec<&str> = printed.lines().collect();
+    assert!(lines[0].starts_with("1: this is no TOML: "), "{printed}");
     assert_eq!(lines[1], "2: port: 0 is out of range; use 1 to 65535");
-    assert!(lines[2].starts_with("3: this is no TOML: duplicate key"), "{told}");
-    assert!(lines[3].starts_with("5: this is no TOML: "), "{told}");
-    assert_eq!(lines.len(), 4, "no key is called unknown or missing in a file that was not read to its end: {told}");
+    assert!(lines[2].starts_with("3: this is no TOML: duplicate key"), "{printed}");
+    assert!(lines[3].starts_with("5: this is no TOML: "), "{printed}");
+    assert_eq!(lines.len(), 4, "no key is called unknown or missing in a file that was not read to its end: {printed}");
 }
 
 #[test]
-fn a_mistake_of_the_programs_own_stands_at_its_key() {
+fn a_mistake_added_by_the_program_is_at_its_key() {
     let own = |file: &mut Section<'_>| {
         file.section("inner", |inner| {
             let _ = inner.text("from");
@@ -142,7 +142,7 @@ fn a_mistake_of_the_programs_own_stands_at_its_key() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_with_the_remedy() {
+fn an_unreadable_file_is_named_with_the_remedy() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("a.toml");
     assert!(matches!(read(&file, all), Err(SettingsError::Missing { .. })));
@@ -178,7 +178,7 @@ fn line() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_is_taken_or_told_within_its_lines(lines in prop::collection::vec(line(), 0..8)) {
+    fn any_text_is_read_or_reported_within_its_lines(lines in prop::collection::vec(line(), 0..8)) {
         let text = lines.join("\n");
         let count = text.matches('\n').count() + 1;
         if let Err(mistakes) = parse(&text, Path::new("a.toml"), all) {

@@ -44,8 +44,8 @@ fn a_peer_that_is_no_exchange_is_reported() {
     let mut drawn = Vec::new();
     write_frame_with_text(&mut drawn, REFUSED, 0, 0, &[], "not\u{1b}[2J\n\u{202e}today".as_bytes());
     for (bytes, words) in [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n and so on".to_vec(), "is none of ours"),
-        (vec![0xff; 4096], "is none of ours"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n and so on".to_vec(), "is not of this protocol"),
+        (vec![0xff; 4096], "is not of this protocol"),
         (refused, "the exchange refuses: not today"),
         // The refusal's text changes no terminal, and no line of a log.
         (drawn, r"the exchange refuses: not\u{1b}[2J\n\u{202e}today"),

@@ -167,7 +167,7 @@ fn a_page_that_others_can_reach_is_refused_without_tls_or_a_setting() {
         desk.change("oms.toml", &from, &to);
         for line in ["oms --check --config @/oms.toml", "oms --config @/oms.toml"] {
             let ran = desk.tickpath(line);
-            let words = format!(": {key}: others than this host can reach it");
+            let words = format!(": {key}: other hosts can reach it");
             assert!(ran.code == Some(2) && ran.err.contains(&words), "{line}: {:?} {}{}", ran.code, ran.out, ran.err);
             assert!(ran.err.contains("oms.toml:"), "its line is named: {}", ran.err);
         }

@@ -20,7 +20,7 @@ fn speak(files: &Files, name: &str) {
 }
 
 #[test]
-fn the_examples_of_the_first_tables_are_sound() {
+fn the_examples_of_the_initial_tables_are_valid() {
     let files = Files::new();
     speak(&files, "symbols.csv");
     assert_eq!(files.read().symbols.len(), 2);
@@ -71,7 +71,7 @@ fn the_examples_of_the_first_tables_are_sound() {
 }
 
 #[test]
-fn a_bad_line_of_the_symbols_is_refused_by_its_number() {
+fn an_invalid_line_of_the_symbols_is_reported_by_number() {
     let head = "account,symbol,max_position,max_order_quantity,restricted,no_short\n";
     for (lines, expected) in [
         ("7,BTCUSDT,,,,", "2: account: 7 is no account of the table of accounts; write the number of one"),
@@ -87,19 +87,19 @@ fn a_bad_line_of_the_symbols_is_refused_by_its_number() {
     ] {
         let files = Files::new();
         files.write("symbols.csv", &format!("{head}{lines}\n"));
-        assert_eq!(files.told(), format!("symbols.csv:{expected}"), "of {lines}");
+        assert_eq!(files.reported(), format!("symbols.csv:{expected}"), "of {lines}");
     }
     // A table that could not be read gives no mistakes in another table.
     let files = Files::new();
     files.write("symbols.csv", &format!("{head}2,ETHUSDT,,,,\n"));
     files.write("instruments.csv", "symbol\n");
     files.change("accounts.csv", "\n2,100,", "\n2,many,");
-    let told = files.told();
-    assert!(told.lines().count() == 2 && !told.contains("symbols.csv"), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.lines().count() == 2 && !sentence.contains("symbols.csv"), "{sentence}");
 }
 
 #[test]
-fn a_bad_limit_of_a_user_or_of_the_firm_is_told_at_its_line() {
+fn an_invalid_limit_of_a_user_or_firm_is_reported_at_its_line() {
     for (name, from, to, expected) in [
         (
             "oms.toml",
@@ -128,18 +128,18 @@ fn a_bad_limit_of_a_user_or_of_the_firm_is_told_at_its_line() {
     ] {
         let files = Files::new();
         let line = files.change(name, from, to) + usize::from(to.contains('\n'));
-        assert_eq!(files.told(), format!("{name}:{line}: {expected}"), "of {to}");
+        assert_eq!(files.reported(), format!("{name}:{line}: {expected}"), "of {to}");
     }
     let files = Files::new();
     files.change("oms.toml", "#rate_limit = 5000", "rate_limit = 5000");
     files.change("users.toml", "role = \"trade\"", "role = \"trade\"\nrate_limit = 1");
-    let told = files.told();
-    assert!(told.contains("[firm] 'rate_window_ns' is missing"), "{told}");
-    assert!(told.contains("[[user]] 'rate_window_ns' is missing"), "{told}");
+    let sentence = files.reported();
+    assert!(sentence.contains("[firm] 'rate_window_ns' is missing"), "{sentence}");
+    assert!(sentence.contains("[[user]] 'rate_window_ns' is missing"), "{sentence}");
 }
 
 #[test]
-fn limits_of_users_and_of_the_firm_are_what_the_files_say() {
+fn limits_of_users_and_of_the_firm_are_read_from_the_files() {
     let files = Files::new();
     files.change("oms.toml", "#credit = 200000000", "credit = 0.00000001");
     files.change("oms.toml", "#max_order_quantity = 500", "max_order_quantity = \"1.5\"");
@@ -158,13 +158,14 @@ fn limits_of_users_and_of_the_firm_are_what_the_files_say() {
         rate_limit: 4,
         rate_window_ns: 5,
     };
-    let said: Vec<(u16, SessionLimits)> = desk.sessions.iter().map(|config| (config.session, config.limits)).collect();
+    let output: Vec<(u16, SessionLimits)> =
+        desk.sessions.iter().map(|config| (config.session, config.limits)).collect();
     let none = SessionLimits::default();
-    assert_eq!(said, [(0, limits), (1, limits), (2, limits), (3, limits), (8, none), (9, none)]);
+    assert_eq!(output, [(0, limits), (1, limits), (2, limits), (3, limits), (8, none), (9, none)]);
 }
 
 #[test]
-fn a_limit_is_called_in_its_file_as_on_the_page_of_the_checks() {
+fn a_limit_has_the_same_name_in_its_file_and_on_the_page() {
     let files = Files::new();
     let is_known = |place: &str, limit: &str| match place {
         "accounts.csv" => account_columns().any(|column| column == limit),

@@ -17,7 +17,7 @@ fn pattern(text: &str) -> AccountPattern {
 }
 
 #[test]
-fn a_mistake_about_a_user_is_told_at_its_line() {
+fn a_mistake_of_a_user_is_reported_at_its_line() {
     let user = |name: &str, role: &str, sessions: &str| {
         let secret = Secret::decoy(b"key", name);
         format!(
@@ -36,20 +36,24 @@ fn a_mistake_about_a_user_is_told_at_its_line() {
             "name = \"trader\"",
             "8: [[user]] name: 'trader' is in line 2 already; give each user its own",
         ),
-        ("\"trade\"", "\"king\"", "3: [[user]] role: 'king' is none of its words; use read, trade or admin"),
+        ("\"trade\"", "\"king\"", "3: [[user]] role: 'king' is not allowed; use read, trade or admin"),
         (
             "accounts = [\"*\"]",
             "accounts = [\"7x\"]",
             "4: [[user]] accounts: '7x' names no accounts; use digits, '*' for any digits and '?' for one, like 7*",
         ),
-        ("[0, 1, 2, 3]", "[]", "5: [[user]] sessions: a user needs one to log in; write numbers that nobody else has"),
+        (
+            "[0, 1, 2, 3]",
+            "[]",
+            "5: [[user]] sessions: a user needs a session to log in; write numbers that no other user has",
+        ),
         ("[0, 1, 2, 3]", "[65000]", "5: [[user]] sessions: 65000 is out of range; use 0 to 64999"),
         (
             "[0, 1, 2, 3]",
             "[0, 0]",
-            "5: [[user]] sessions: session 0 is written twice; each has one user, and stands once",
+            "5: [[user]] sessions: session 0 is written twice; each has one user, and is listed once",
         ),
-        ("[8, 9]", "[3]", "11: [[user]] sessions: session 3 is trader's; each has one user, and stands once"),
+        ("[8, 9]", "[3]", "11: [[user]] sessions: session 3 is trader's; each has one user, and is listed once"),
         (
             "secret = \"SCRAM",
             "secret = \"PLAIN",
@@ -63,12 +67,12 @@ fn a_mistake_about_a_user_is_told_at_its_line() {
     ] {
         let files = Files::new();
         files.write("users.toml", &users.replacen(from, to, 1));
-        assert_eq!(files.told(), format!("users.toml:{expected}"), "of {to}");
+        assert_eq!(files.reported(), format!("users.toml:{expected}"), "of {to}");
     }
 }
 
 #[test]
-fn rights_come_from_roles_accounts_and_what_a_user_says_of_itself() {
+fn rights_follow_from_role_accounts_and_own_keys() {
     let files = Files::new();
     let secret = Secret::decoy(b"key", "x");
     let user = |name: &str, rest: &str| format!("[[user]]\nname = '{name}'\nsecret = '{secret}'\n{rest}\n");
@@ -115,7 +119,7 @@ fn rights_come_from_roles_accounts_and_what_a_user_says_of_itself() {
 }
 
 #[test]
-fn a_pattern_stands_for_what_its_letters_say() {
+fn a_pattern_matches_digits_and_wildcards() {
     /// Matches by definition, as the reference.
     fn stands(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern.split_first(), text.split_first()) {
@@ -142,7 +146,7 @@ fn a_pattern_stands_for_what_its_letters_say() {
 }
 
 #[test]
-fn a_change_of_users_keeps_all_else_that_is_written() {
+fn an_edit_of_users_keeps_the_rest_of_the_file() {
     let files = Files::new();
     let before = files.text("users.toml");
     files.change("users.toml", "\"trade\"", "\"trade\" # day shift");
@@ -195,7 +199,7 @@ fn a_change_of_users_keeps_all_else_that_is_written() {
 }
 
 #[test]
-fn users_may_be_none_or_in_a_list_or_behind_a_link() {
+fn users_may_be_absent_inline_or_behind_a_link() {
     let files = Files::new();
     let secret = Secret::decoy(b"key", "x");
     let new =
@@ -219,7 +223,7 @@ fn users_may_be_none_or_in_a_list_or_behind_a_link() {
 }
 
 #[test]
-fn changes_at_once_lose_nothing() {
+fn concurrent_edits_lose_nothing() {
     const THREADS: usize = 4;
     const EACH: usize = 8;
     let files = Files::new();
