@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_that_can_be_found_needs_as_many_pairs_as_it_was_reckoned_with() {
+    fn a_detectable_build_needs_the_computed_number_of_pairs() {
         for (variance, pairs) in [(0.001, 50), (0.1, 200), (1.0, 200)] {
             let needed = pairs_needed(variance, detectable_slowdown(variance, pairs));
             assert!((pairs..=pairs + 1).contains(&needed), "{needed} for {pairs}");

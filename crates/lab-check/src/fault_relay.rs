@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_apart_and_messages_among_them() {
+    fn commands_are_split_and_messages_recognised() {
         let commands: [(&[u8], bool); 4] = [
             (b"*3\r\n$7\r\nPUBLISH\r\n$1\r\na\r\n$4\r\n*1\r\n\r\n", true),
             (b"PING\r\n", false),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_apart_whatever_is_in_them() {
+    fn replies_are_split_at_any_content() {
         let answers: [&[u8]; 6] = [
             b"+OK\r\n",
             b":7\r\n",
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_hundred_is_spoiled_and_counted() {
+    fn one_message_in_a_hundred_is_spoiled_and_counted() {
         let counts = RelayCounters::default();
         let spoiled: Vec<u64> = (1..=300).filter(|_| counts.is_faulty()).collect();
         assert_eq!((spoiled.as_slice(), counts.faults.into_inner()), (&[50, 150, 250][..], 3));

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tail_is_not_the_hosts_only_if_that_was_told() {
+    fn a_tail_is_not_the_hosts_only_if_that_was_reported() {
         let tail = |raw, rest| TailPercentile { hop: ONE_WAY, raw, without_host: rest };
         let raw = Some(PAUSE_NS);
         assert!(tail(raw, Some(raw)).is_not_hosts());

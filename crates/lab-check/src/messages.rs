@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_by_its_number_its_name_and_a_run_that_is_not_valid() {
+    fn a_fault_is_reported_by_count_name_and_invalid_run() {
         let told = |run: &Run, faults: u64| judge_count(run, faults, run.counts.lost, "lost", "were lost").is_detected;
         let note = "40 of 4000 messages were lost";
         assert!(told(&lossy(false, &[note]), 40));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_broke_off_by_something_else_tells_nothing() {
+    fn a_run_aborted_by_another_cause_reports_no_fault() {
         let words = ["subscriber", "signal: 9"];
         let failed = |why: &str| judge_broken_run(Err(LabError::Failed(why.to_owned())), "", &words).is_detected;
         assert!(failed("the subscriber process failed: it ended without a word (signal: 9 (SIGKILL))"));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_disturbed_if_it_says_so() {
+    fn a_run_is_disturbed_if_its_notes_report_it() {
         assert!(is_disturbed(&lossy(false, &["process 7 (make) took 90 % of a CPU meanwhile"])));
         assert!(!is_disturbed(&lossy(false, &["11 % of sends came late"])));
     }

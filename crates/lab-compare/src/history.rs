@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_noise_is_rarely_called_a_change() {
+    fn noise_is_rarely_called_a_change() {
         let mut random = SeededRandom::new(7);
         let tables = 200;
         let alarms = (0..tables).filter(|_| {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_some_files_set_tells_their_runs_apart_and_news_do_not() {
+    fn settings_of_some_files_separate_runs_and_new_ones_do_not() {
         let file = |params: &[(&str, &str)]| {
             let mut run = tickpath_lab_result::Run { valid: true, ..Default::default() };
             params.iter().for_each(|(name, value)| run.params.set(name, *value));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn six_files_are_too_few_to_tell() {
+    fn six_files_are_too_few_for_a_verdict() {
         let mut trends = [trend(&[1.0, 1.1, 1.2, 9.0, 9.1, 9.2])];
         find_steps(&mut trends);
         assert_eq!(trends[0].step, None);

@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_of_a_preset_stands_beside_what_was_published() {
+    fn a_preset_run_is_shown_beside_the_published_figures() {
         let mut run = Run { client: "redis-py".to_owned(), valid: true, ..Run::default() };
         run.params.set("preset", "set-get-20k");
         run.params.set("workers", 1);

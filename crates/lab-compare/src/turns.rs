@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_to_wait_are_compared_with_the_first_in_latency_and_in_processor_time() {
+    fn wait_modes_are_compared_in_latency_and_cpu_time() {
         let run = |wait: &str, p50_ns: u64, cpu_ns: f64| {
             let hop = Hop { count: 100, p50_ns: Some(p50_ns), ..Hop::default() };
             let hops = [("one_way".to_owned(), hop)].into();

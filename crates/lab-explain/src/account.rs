@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_script_measures_with_its_own_clock_is_told() {
+    fn a_latency_by_the_scripts_own_clock_is_reported() {
         let utc_offset = 1_700_000_000_000_000_000;
         let journey = |n: u64| {
             // Sent at n·10 ms, and received 3 ms later.
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_is_no_time_tells_nothing() {
+    fn a_payload_without_a_time_yields_no_figure() {
         let price = |n: u64| MessageStamps {
             sent: SendStamps { value: Some(64_000.0 + n as f64), ..SendStamps::default() },
             ..MessageStamps::default()

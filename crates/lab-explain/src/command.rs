@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_remedy() {
+    fn missing_traffic_is_reported_with_a_remedy() {
         for (watched, word) in [
             (vec![], Some("-I, -E and -S")),
             (vec![process(0, 0)], Some("imports redis")),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hook_costs_a_process_what_turns_with_it_take_more() {
+    fn the_hook_cost_is_the_difference_of_alternating_runs() {
         let run = |hooked: bool, ms: u64| LaunchedRun { hooked, spawned: 1, ended: 1 + ms * 1_000_000 };
         let runs = vec![run(true, 110), run(false, 100), run(true, 112), run(false, 101), run(true, 900)];
         assert_eq!(LauncherReport { runs, ..LauncherReport::default() }.hook_process_ns(), Some(11_000_000.0));

@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn another_import_is_told_with_its_page_and_what_it_gains_or_what_it_needs() {
+    fn the_import_change_is_reported_with_its_gain_or_remedy() {
         let steady = run(RunPhase::Steady, &[("client", 100e3)], &[]);
         let page = "docs/redis-py.md has the lines that change, and tickpath.bridge keeps the broker";
         let begin = "`import tickpath` in place of redis-py, the same script over shared memory";
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_is_called_so() {
+    fn pushes_are_named_by_their_command() {
         let mut pushed = cold();
         pushed.params.set("sends", "RPUSH");
         let result = file(vec![pushed], &[("no_persistence", 1.3, 1.2, 1.4)]);
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_file_is_not_told() {
+    fn findings_need_figures_in_the_file() {
         check(&file(vec![], &[]), &[], &["unexplained"]);
         let steady = run(RunPhase::Steady, &[("client", 30e3), ("parse", 20e3), ("kernel_and_wake_up", 50e3)], &[]);
         check(
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_already_gains_nothing_and_what_is_not_valid_tells_nothing() {
+    fn changes_in_use_and_invalid_runs_yield_no_gain() {
         let gains = [("hiredis", 2.0, 1.9, 2.1), ("no_sleep", 4.0, 3.0, 5.0), ("log", 9.0, 8.0, 9.9)];
         let mut steady = run(RunPhase::Steady, &[("client", 100e3)], &[]);
         check(
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_adds_to_bare_sockets_is_told() {
+    fn the_time_above_bare_sockets_is_reported() {
         let parts = [("send", 10e3), ("kernel_and_wake_up", 30e3), ("network", 250e3), ("server_and_clients", 60e3)];
         let rust = |parts| Run { client: "rust".to_owned(), ..run(RunPhase::Steady, parts, &[]) };
         check(
@@ -509,14 +509,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_is_told_as_it_came_out() {
+    fn a_sum_above_the_whole_is_reported_uncut() {
         let mut steady = run(RunPhase::Steady, &[("client", 100e3), ("parse", 1e3)], &[("stages_sum_percent", 101.2)]);
         steady.figures.insert("message_ns".to_owned(), 100e3);
         check(&file(vec![steady], &[]), &["The parts of a message of a stream come to 101 % of it"], &["0.0 %"]);
     }
 
     #[test]
-    fn a_subscriber_is_told_what_it_does_and_the_ratio_of_its_kind() {
+    fn a_polling_subscriber_gets_the_ratio_of_its_kind() {
         let gains = [("listen", 0.4, 0.3, 0.5), ("no_sleep", 2.6, 2.1, 3.0)];
         let parts = [("client", 300e3), ("sleep_turn", 600e3)];
         let figures = [("empty_polls_per_message", 93.0), ("spin_turn_ns", 1.2e6), ("reader_pause_ns", 1.1e6)];
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_are_set_against_each_other() {
+    fn phases_are_compared_with_each_other() {
         let steady = run(RunPhase::Steady, &[("client", 100e3)], &[]);
         let mut idle = run(RunPhase::Idle, &[("client", 320e3)], &[]);
         idle.params.set("idle_ns", 1_000_000_000u64);
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_is_told_only_if_every_round_had_it() {
+    fn a_gain_is_reported_only_if_its_interval_excludes_one() {
         for (ratio, low, high, words) in [
             (1.5, 1.2, 1.8, "1.5 times faster (1.2 to 1.8)"),
             (1.1, 0.9, 1.2, "no gain seen, at most 1.2 times (0.90 to 1.2)"),

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_change_has_a_name_of_its_own() {
+    fn every_change_has_a_unique_name() {
         for (gain, name) in GAINS {
             assert_eq!((name.parse(), gain.name()), (Ok(gain), name));
         }

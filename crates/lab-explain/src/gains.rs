@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_without_figures_has_a_line_that_says_why_and_no_number() {
+    fn a_change_without_figures_has_a_line_with_the_reason() {
         let measured = Comparison::new("gain_hiredis", FIGURE, 120e3, 100e3, None);
         let line = |lines: &[Comparison]| without_figures(Gain::ImportTickpath, "no package".to_owned(), lines);
         let found = line(std::slice::from_ref(&measured)).unwrap();

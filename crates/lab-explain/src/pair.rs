@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_became_of_messages_is_counted_by_their_numbers() {
+    fn lost_and_duplicate_messages_are_counted_by_number() {
         for (received, lost, duplicated, reordered) in [
             (vec![0, 1, 2, 3], 0, 0, 0),
             (vec![0, 1, 3], 1, 0, 0),

@@ -168,7 +168,7 @@ mod tests {
     const FLOOR: SocketFloor = SocketFloor { wire_ns: 24_000.0, write_ns: 10_000.0, round_trip_ns: 50_000.0 };
 
     #[test]
-    fn what_is_above_bare_sockets_is_the_bus() {
+    fn time_above_bare_sockets_belongs_to_the_bus() {
         let late = ("generator_late", 1_000.0);
         for (below, server_ns, parts) in [
             (
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_that_was_faster_than_the_floor_adds_nothing_and_the_sum_says_so() {
+    fn a_bus_faster_than_the_floor_adds_no_stage() {
         let found = stages(20_000.0, 20_000.0, ("generator_late", 0.0), Some(4_000.0), &PathFloor::Redis(FLOOR));
         let sum: f64 = found.iter().filter_map(|stage| stage.p50_ns).sum();
         assert_eq!(sum, 34_000.0);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_unexplained_and_what_was_had_elsewhere_is_bounded() {
+    fn the_rest_is_unexplained_and_floor_parts_are_bounded() {
         let below = PathFloor::Server { floor: FLOOR, network_ns: 0.0 };
         let found = stages(61_000.0, 60_000.0, ("generator_late", 1_000.0), None, &below);
         let known: Vec<_> = found.iter().map(|stage| (stage.name.as_str(), stage.kind, stage.bounds_ns)).collect();

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_of_redis_are_taken_and_others_told_where_to_go() {
+    fn redis_urls_are_accepted_and_others_refused_with_a_remedy() {
         for (url, word) in [
             ("redis://127.0.0.1:6379", None),
             ("redis://ann:secret@host:1/2", None),

@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_is_listed_and_in_the_order_of_the_way() {
+    fn every_stage_is_listed_in_the_order_of_the_path() {
         let between = PathFacts {
             server_ns: Some(5_000.0),
             wire_ns: Some(20_000.0),
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_and_what_remains_come_to_the_whole_or_to_more_as_it_came_out() {
+    fn stages_and_the_remainder_cover_the_whole() {
         let bounds = [None, Some(1_000.0), Some(25_000.0), Some(1e9)];
         for journey in [warm(), cold()] {
             for server_ns in bounds {
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_stamps_is_bounded_and_a_sum_is_not_cut_to_fit() {
+    fn stages_without_stamps_are_bounded_and_the_sum_is_uncut() {
         // There are 30 µs between the write and the read, and bare sockets needed 41 elsewhere.
         let between = PathFacts { server_ns: Some(5_000.0), wire_ns: Some(41_000.0), ..PathFacts::default() };
         let found = breakdown(&[warm(); 5], &between).unwrap();
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_what_was_stamped_together_is_bounded() {
+    fn shares_of_a_common_stamp_are_bounded() {
         let mut waited = cold();
         waited.sent.delayed_tcp = 300_000;
         let of = |journey: MessageStamps, name: &str| {
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_that_asks_is_known_by_its_pauses() {
+    fn a_polling_subscriber_is_recognised_by_its_pauses() {
         let received = |n: u64, empty: u64, pause: u64| {
             let read = n * 100_000_000;
             ReceiveStamps { read, handed: read + 50_000, empty, pause, ..ReceiveStamps::default() }

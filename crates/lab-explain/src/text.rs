@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_no_note_comes_twice() {
+    fn lines_fit_the_terminal_and_notes_are_not_repeated() {
         for width in [0, MIN_WIDTH, 90, 160] {
             let told = text(&result(), width);
             let widest = told.lines().map(|line| line.chars().count()).max().unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_one_base_stand_below_it_and_say_what_changes() {
+    fn changes_are_grouped_below_their_base() {
         let mut result = result();
         for (gain, base) in [("hiredis", "a listen"), ("log", "our bus"), ("one_core", "a listen")] {
             let mut run = Run::default();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_without_figures_has_its_line_and_the_findings_say_why() {
+    fn a_change_without_figures_has_a_row_and_a_finding() {
         let mut result = result();
         let (name, figure) = ("gain_import_tickpath".to_owned(), "one_way.p50_ns".to_owned());
         let note = Some("there is no package; run pip install it".to_owned());

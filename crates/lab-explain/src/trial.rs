@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_is_changed_in_scripts_that_wait_as_those_that_were_seen() {
+    fn the_import_trial_waits_like_the_observed_scripts() {
         let subject = ExplainSubject::Scripts { command: vec!["p.py".to_owned()], companion: None };
         for (sends, flavour, receive, words) in [
             ("publish", Flavour::Blocking, ReceiveMode::Listen, "tickpath, iterated, shared memory, any core"),
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_push_are_compared_with_what_pushes() {
+    fn pushing_scripts_are_compared_with_pushes() {
         let subject = ExplainSubject::Scripts { command: vec!["p.py".to_owned()], companion: None };
         let traffic = traffic("lpush", Flavour::Blocking, ReceiveMode::Listen);
         let mut tried = 0;

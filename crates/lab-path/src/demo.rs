@@ -430,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_message_too_few_is_no_median_and_no_valid_run() {
+    fn a_lost_message_removes_the_median_and_invalidates_the_run() {
         let times = |count: u64| vec![5.0; count as usize];
         let whole = one_publish_run([times(PROCESSES), times(PROCESSES)]);
         assert!(whole.valid && whole.figures["message_one_process_ns"] == 5.0);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_more_than_one_thing_has_no_ratio() {
+    fn sides_with_several_differences_have_no_ratio() {
         let placed = RedisPlacement { wait: Wait::Block, server_cpu: None, generator_wait: Wait::Block };
         let best = BestPlacements {
             of_all: placed,

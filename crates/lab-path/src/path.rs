@@ -455,7 +455,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tick_is_timed_from_its_send_and_one_of_several_from_the_first() {
+    fn ticks_of_one_time_are_timed_from_the_first_send() {
         let published = [[10, 11], [20, 25], [20, 26], [30, 90]];
         let seen = |tick, at| [tick, at, 0, 0, 0];
         // 25 is no tick of the feed.

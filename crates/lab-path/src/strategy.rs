@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rehearses_trades_as_who_does_not() {
+    fn a_warmed_up_strategy_trades_like_a_cold_one() {
         let [(warm, rehearsed), (cold, none)] = [true, false].map(day);
         assert_eq!(warm, cold);
         assert_eq!((rehearsed, none), (350, 0), "before the first tick there is no touch");

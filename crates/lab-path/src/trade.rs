@@ -540,14 +540,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_read_and_told_again() {
+    fn an_order_spec_round_trips_through_its_text() {
         let spec = OrderSpec::default();
         assert_eq!(spec.to_string().parse(), Ok(spec.clone()));
         assert_eq!(spec.order().unwrap().quantity, Quantity::from_whole(33));
     }
 
     #[test]
-    fn bad_orders_say_what_is_wrong() {
+    fn bad_order_specs_are_refused_with_the_reason() {
         for (text, word) in [
             ("side=up", "buy or sell"),
             ("qty=0", "above zero"),

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_name_servers_and_no_name_tells_a_password() {
+    fn server_names_hide_the_password() {
         for (url, name, arguments) in [
             ("redis://127.0.0.1:7000", "redis://127.0.0.1:7000", "-h 127.0.0.1 -p 7000"),
             ("redis://localhost", "redis://localhost:6379", "-h localhost -p 6379"),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_refused_without_telling_the_password() {
+    fn bad_urls_are_refused_without_their_password() {
         for url in ["", "shm://", "redis://", "rediss://:secret@h:1", "redis://:secret@h:1?streams", "h:1"] {
             let sentence = BenchAddress::parse(url).unwrap_err().to_string();
             assert!(sentence.contains("redis+unix://") && !sentence.contains("secret"), "{url}: {sentence}");

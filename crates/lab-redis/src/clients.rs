@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_client_has_a_name_of_its_own_and_a_process() {
+    fn every_client_has_a_unique_name_and_a_process() {
         for client in SetGetClient::all() {
             assert_eq!(client.name.parse(), Ok(client));
             assert!(ClientCase::of(client).count() > 0, "{client} has no workers");

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_keep_apart() {
+    fn labels_keep_apart() {
         for wanted in [vec![], vec![50.0], vec![200.0; 9], vec![0.0, 300.0, 150.0, 151.0, 149.0], vec![f64::NAN, 10.0]]
         {
             let mut heights = spread_labels(&wanted, 20.0, 240.0);

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_say_what_differs_and_no_more() {
+    fn labels_contain_only_the_differences() {
         let check = |runs: &[Run], expected: &[&str]| {
             assert_eq!(labels(&runs.iter().collect::<Vec<_>>()), expected);
         };
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_have_one_title_and_a_valid_run_speaks_for_them() {
+    fn repeats_share_a_title_and_a_valid_run_represents_them() {
         let mut result = ResultFile::new("pubsub", "", "");
         let bad = run("shm://", "rust", &[]);
         let good = Run { repeat: 2, valid: true, ..bad.clone() };

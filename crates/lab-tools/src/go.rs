@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_go_says_becomes_a_sentence_with_a_remedy() {
+    fn errors_of_go_become_sentences_with_a_remedy() {
         let proxy = "client.go:9:2: github.com/redis/go-redis/v9@v9.14.1: Get \"https://proxy.golang.org/x\": dial tcp: \
                      lookup proxy.golang.org: no such host";
         for (said, remedy) in [

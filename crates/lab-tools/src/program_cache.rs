@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_does_not_end_is_ended_and_one_that_is_not_there_is_told() {
+    fn a_hanging_program_is_killed_and_a_missing_one_reported() {
         let slow = run(1, "sleep".as_ref(), &[OsStr::new("600")], |_| ());
         assert!(matches!(slow, Err(ProgramFailure::Slow)), "{slow:?}");
         let missing = run(10, "/nonexistent".as_ref(), &[], |_| ());

@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_pip_says_becomes_a_sentence_with_a_remedy() {
+    fn errors_of_pip_become_sentences_with_a_remedy() {
         for (said, remedy) in [
             ("ERROR: Could not find a version that satisfies redis (from versions: none)", "PIP_INDEX_URL"),
             ("(from versions: 1.0, 2.0)\nERROR: No matching distribution found for uvloop", "no build for this"),
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lacks_one_of_two_packages_is_told_which_and_how_to_get_it() {
+    fn a_missing_package_is_named_with_its_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let packages = folder.path().join("packages");
         for (name, lacks, remedy) in [
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn others_see_a_short_path_and_neither_source_nor_settings() {
+    fn the_command_line_shows_neither_source_nor_settings() {
         const SCRIPT: [(&str, &str); 2] = [
             (
                 "ends.py",

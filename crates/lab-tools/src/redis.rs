@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn one_publish_a_process_is_timed_at_both_ends_by_a_script_that_is_a_file() {
+    fn one_publish_per_process_is_timed_at_both_ends() {
         let lab = Lab::new(PathBuf::from("/nonexistent"), &HiddenProgress).unwrap();
         let server = ScratchServer::start(lab.folder(), &ServerSettings::default(), &lab.clock).unwrap();
         let server = server.expect("redis-server is installed");

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_that_is_made_twice_was_lost_once() {
+    fn a_second_connection_counts_as_one_reconnect() {
         const USED: &str = "
 class Connection:
     def on_connect(self):

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_lost_doubled_or_swapped_makes_a_run_invalid_by_its_number() {
+    fn lost_duplicate_and_reordered_messages_invalidate_a_run() {
         let all = SubscriberResult { received: 20, reconnects: Some(0), ..SubscriberResult::default() };
         for (received, note) in [
             (SubscriberResult { received: 17, ..all.clone() }, Some("3 of 20 messages were lost")),

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_come_twice_make_a_run_invalid_and_a_new_connection_is_told() {
+    fn duplicate_answers_invalidate_a_run_and_reconnects_are_noted() {
         let clock = HostClock::get().expect("the host has a clock");
         let mut from = Planted(vec![Some(0), Some(0), Some(1), None, Some(1), Some(2)]);
         let mut tracker = SequenceTracker::default();

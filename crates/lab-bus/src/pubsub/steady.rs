@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_that_is_stalled_excuses_a_rate_and_nothing_else() {
+    fn a_stalled_target_excuses_only_a_missed_rate() {
         let kept =
             PublisherResult { sent: 1_000, planned_ns: 1_000_000_000, late_share: 0.01, ..PublisherResult::default() };
         let late = PublisherResult { late_share: 0.011, ..kept.clone() };

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_has_no_number() {
+    fn foreign_bytes_have_no_record_number() {
         for foreign in [&b""[..], b"hello", b"{\"id\": \"000000000", b"{\"id\": \"00000x0000\"}", &[0; 64]] {
             assert_eq!(number(foreign), FOREIGN, "{foreign:?}");
         }

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn each_puller_knows_its_share() {
+    fn each_puller_has_its_share_of_messages() {
         check(QueueClient::Rust, 0);
         let variants = RedisPy { push: PushVariant::Push, pull: PullVariant::Brpop, transaction: false };
         check(QueueClient::RedisPy(variants), 1);

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_was_made_again_is_told_and_counted() {
+    fn reconnects_are_noted_and_counted() {
         let run = judged(None, true, 0, [1, 2]);
         for told in ["the sender's connection was lost and made again once", "the receiver's connection was lost"] {
             assert!(run.valid && says(&run, told), "{told}: {:?}", run.notes);

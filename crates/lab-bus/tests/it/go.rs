@@ -44,7 +44,7 @@ fn messages_between_two_go_processes_are_counted_and_stamped() {
 }
 
 #[test]
-fn what_go_does_not_do_is_refused() {
+fn settings_unsupported_by_go_are_refused() {
     let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
     let streams = "redis://127.0.0.1:1?streams".to_owned();
     let redis = "redis://127.0.0.1:1".to_owned();
@@ -62,7 +62,7 @@ fn what_go_does_not_do_is_refused() {
 }
 
 #[test]
-fn a_client_that_nobody_knows_is_run_and_named_and_its_stamps_are_nanoseconds() {
+fn an_external_client_runs_and_its_stamps_are_nanoseconds() {
     let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
     let settings = Settings { rate: None, count: 5, ..settings("shm://", Some(Rc::new(Planted))) };
     let run = run(&lab, &settings).expect("it runs");

@@ -44,7 +44,7 @@ fn messages_between_two_python_processes_are_counted_and_stamped() {
 }
 
 #[test]
-fn what_redis_py_does_not_do_is_refused() {
+fn settings_unsupported_by_redis_py_are_refused() {
     let (lab, redis) = (lab(), "redis://127.0.0.1:1");
     let ready = asked(&lab, "redis-py", &[redis]).expect("there is Python, and the index answers");
     let base = settings(&ready[0]);
@@ -61,7 +61,7 @@ fn what_redis_py_does_not_do_is_refused() {
 }
 
 #[test]
-fn a_client_beside_others_takes_the_targets_that_it_has() {
+fn a_client_beside_others_runs_on_its_own_targets() {
     let (lab, redis, log) = (lab(), "redis://127.0.0.1:1", "shm://");
     let found = asked(&lab, "rust,redis-py", &[log, redis]).expect("there is Python, and the index answers");
     let names =

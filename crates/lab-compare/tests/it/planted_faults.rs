@@ -21,7 +21,7 @@ fn faster_with(alter: Alter) -> ComparedResults {
 }
 
 #[test]
-fn a_build_that_loses_messages_is_told_however_fast_it_is() {
+fn a_build_that_loses_messages_fails_at_any_speed() {
     let cases: [(&str, Alter, bool); 6] = [
         ("nothing", |_| {}, false),
         ("lost", |run| (run.counts.lost, run.counts.received) = (50, 4_950), true),
@@ -68,7 +68,7 @@ fn a_hop_that_has_a_sample_for_each_message_lacks_none() {
 }
 
 #[test]
-fn what_a_topic_may_lose_fails_only_beside_one_that_always_lost_less() {
+fn allowed_losses_fail_only_against_a_base_that_lost_less() {
     let cases: [(&str, usize, Lost, Lost, bool); 5] = [
         ("none, then some", 8, |_| 0, |place| 10 + place as u64, true),
         ("some, then none", 8, |place| 10 + place as u64, |_| 0, false),
@@ -105,7 +105,7 @@ fn a_build_whose_lossy_runs_are_not_valid_is_not_merely_unmeasured() {
 }
 
 #[test]
-fn where_too_many_pairs_were_left_out_there_is_no_verdict() {
+fn too_many_excluded_pairs_give_no_verdict() {
     for (pairs, invalid, verdict) in
         [(8, 1, Verdict::Slower), (8, 2, Verdict::Slower), (9, 3, Verdict::Unknown), (12, 6, Verdict::Unknown)]
     {
@@ -121,7 +121,7 @@ fn where_too_many_pairs_were_left_out_there_is_no_verdict() {
 }
 
 #[test]
-fn each_claim_says_for_what_it_was_measured() {
+fn each_claim_names_its_conditions() {
     for (design, claimed) in [(Design::InTurn, true), (Design::Apart, false)] {
         let judgement = judge(&steady(design, &[1.3; 7])).expect("both sides measured the same");
         for told in [text(&judgement, &[]), markdown(&judgement, &[])] {
@@ -165,7 +165,7 @@ fn a_limit_that_cannot_be_judged_is_not_kept() {
 }
 
 #[test]
-fn a_percentile_that_one_side_has_too_few_samples_for_keeps_no_limit() {
+fn a_percentile_with_too_few_samples_keeps_no_limit() {
     let limit: MetricLimit = "t0_t2.p50 > +10%".parse().expect("it is one");
     let mut measured = steady(Design::InTurn, &[1.0; 8]);
     for pair in pairs_of(&mut measured) {
@@ -213,7 +213,7 @@ fn a_limit_is_kept_by_the_whole_interval() {
 }
 
 #[test]
-fn a_comparison_ends_with_the_worst_that_it_found() {
+fn a_comparison_ends_with_its_worst_verdict() {
     let slower = || steady(Design::InTurn, &[1.3; 8]);
     let lossy = || faster_with(|run| run.counts.lost = 1);
     let unjudged = || {

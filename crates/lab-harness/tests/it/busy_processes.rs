@@ -47,13 +47,13 @@ fn the_busiest_is_named_and_the_others_are_counted() {
 }
 
 #[test]
-fn our_own_processes_are_no_others() {
+fn own_processes_are_not_reported() {
     let after = [(10, "tickpath", 1, 90, 0, 0), (11, "feed", 10, 100, 0, 0), (12, "redis-server", 11, 100, 0, 1)];
     assert_eq!(busy(&[], &after), []);
 }
 
 #[test]
-fn what_short_lived_children_took_is_told_of_whoever_waited_for_them() {
+fn cpu_time_of_ended_children_counts_for_their_parent() {
     let named = |percent| [named(70, "make", percent)];
     let make = |children| (70, "make", 1, 0, children, 0);
     assert_eq!(busy(&[make(500)], &[make(560)]), named(60.0));

@@ -12,7 +12,7 @@ impl ProgressSink for Silent {
 }
 
 #[test]
-fn words_of_a_bench_that_was_killed_are_removed_and_those_of_a_living_one_stay() {
+fn only_shared_words_of_a_killed_bench_are_removed() {
     let mut gone = Command::new("true").spawn().expect("it is there");
     gone.wait().expect("it ends");
     let [dead, living] = [gone.id(), std::process::id()].map(|pid| format!("lab-{pid}.test.transfer"));

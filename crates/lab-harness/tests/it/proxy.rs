@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SEED: u64 = 20_170_101;
 
 #[test]
-fn bytes_come_back_whole_and_in_order_and_so_does_the_end() {
+fn bytes_and_the_end_of_stream_pass_in_order() {
     for (connections, delay_ns, chunks, most_bytes) in [
         (1, 0, 1, 1),
         (1, 0, 200, 10),
@@ -37,7 +37,7 @@ fn the_end_of_the_server_reaches_the_client() {
 }
 
 #[test]
-fn a_server_that_is_not_there_closes_the_connection() {
+fn a_missing_server_closes_the_connection() {
     // Port 1: a port found to be free could be taken by another test meanwhile.
     let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
     let mut client = connect(through(nobody, 0));

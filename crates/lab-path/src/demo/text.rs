@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_without_a_valid_pair_says_so_under_its_own_words() {
+    fn a_change_without_a_valid_pair_shows_its_invalid_figures() {
         let told = told(true, &[]);
         let words =
             "B in place of A:\n    600 ns over A, 200 ns over B: 3.0 times (2.5 to 3.5, 87 %); 1 of 7 pairs was";
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_answers_the_question_of_the_trade_and_shows_each_change_side_by_side() {
+    fn findings_start_with_the_industry_limit_and_list_each_change() {
         let (mut result, found) = planted(true, &[]);
         let hop = Hop { p99_ns: Some(6_000), ..result.runs[0].hops["tick_to_order"].clone() };
         result.runs[0].hops.insert("tick_to_order".to_owned(), hop);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_is_told_to_be_that_parts_which_takes_most_of_it() {
+    fn the_tail_is_attributed_to_the_part_with_most_of_it() {
         let hop = |p50_ns, mean_ns| Hop { count: 100, p50_ns: Some(p50_ns), mean_ns: Some(mean_ns), ..Hop::default() };
         let told = |lateness, service, t0_t2| {
             let hops = [("lateness", 10, lateness), ("service", 130, service), ("t0_t2", 510, t0_t2)];
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_with_nothing_valid_to_tell_is_no_good_end() {
+    fn a_demo_with_an_invalid_part_is_not_complete() {
         let (mut result, mut found) = planted(true, &[]);
         assert!(!is_complete(&result, &found), "a change has no valid pair");
         found.changes.pop();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_demo_names_who_disturbed_it_and_shows_what_it_measured() {
+    fn a_disturbed_demo_names_the_process_and_shows_its_figures() {
         let told_of = told(false, &[BusyProcess { pid: 77, name: "rustc".to_owned(), percent: 87.4 }]);
         assert!(told_of.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU. End"), "{told_of}");
         assert!(told_of.contains("789 ns") && told_of.contains("1 of 1 runs"), "{told_of}");

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_turns_is_set_against_what_came_first() {
+    fn runs_that_took_turns_are_compared_with_the_first() {
         let runs =
             [run("tcp://", 1, 1, 100), run("tcp://", 9, 1, 200), run("tcp://", 1, 2, 100), run("tcp://", 9, 2, 300)];
         let found = comparisons(&runs);
@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_valid_is_not_compared() {
+    fn invalid_runs_are_not_compared() {
         let bad = Run { valid: false, ..run("tcp://", 1, 1, 1) };
         assert_eq!(names(&[run("unix://", 1, 1, 1), bad]), Vec::<String>::new());
     }
 
     #[test]
-    fn only_orders_that_have_a_pace_are_set_against_a_send() {
+    fn only_paced_orders_are_compared_with_a_send() {
         let mut run = run("tcp://", 1, 1, 300);
         run.figures.insert("send_ns".to_owned(), 100.0);
         assert_eq!(names(&[run.clone()]), Vec::<String>::new());

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_says_what_was_not_as_it_should_be_and_is_not_valid() {
+    fn irregularities_are_noted_and_invalidate_the_run() {
         let good = BatchAnswers::default;
         for (lost, answered, words) in [
             (0, good(), None),

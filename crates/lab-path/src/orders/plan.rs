@@ -117,14 +117,14 @@ mod tests {
     use crate::orders::OrderSpec;
 
     #[test]
-    fn a_paced_request_may_be_late_by_its_interval_and_by_ten_microseconds_at_least() {
+    fn allowed_lateness_is_the_interval_but_at_least_ten_microseconds() {
         for (interval_ns, late_ns) in [(Some(1_000_000), 1_000_000), (Some(2_000), 10_000), (None, 10_000)] {
             assert_eq!(OrderBatch { interval_ns, ..OrderBatch::burst(40, 1) }.late_ns(), late_ns, "{interval_ns:?}");
         }
     }
 
     #[test]
-    fn every_planned_group_has_a_name_of_its_own() {
+    fn every_planned_group_has_a_unique_name() {
         let settings = Settings {
             target: OrdersTarget::Lanes,
             client: crate::TradingClient::Rust,

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chance_moves_the_times_of_ticks_and_not_the_ticks() {
+    fn poisson_arrivals_change_only_the_times_of_ticks() {
         let recording = Recording::synthetic(1, 50);
         let of = |arrivals| {
             let ticks = TickSource { file: None, seed: 1, rate: Some(1_000.0), arrivals, speed: 1.0, count: 120 };

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_told_apart_by_their_stamps_so_that_a_double_hides_no_loss() {
+    fn a_duplicate_tick_hides_no_lost_tick() {
         let cases = [
             (&[10, 20, 30, 40][..], &[10, 20, 20, 40][..], (1, 1, 0), "1 of 4 messages came twice"),
             (&[10, 20, 30, 40], &[10, 30, 20, 40], (0, 0, 1), "1 of 4 messages came behind a later one"),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_without_an_answer_or_a_report_that_was_missed_is_no_latency_and_makes_the_run_invalid() {
+    fn missing_answers_and_missed_reports_invalidate_the_run() {
         let (fed, traded) = good();
         refused(&held(&fed, &traded, TICKS, 2, PLANNED_NS), "2 orders had no answer");
         refused(&held(&fed, &StrategyResult { lapped: 7, ..traded.clone() }, TICKS, 0, PLANNED_NS), "missed 7 reports");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_was_made_again_is_told() {
+    fn reconnects_of_feed_and_strategy_are_noted() {
         let (fed, traded) = good();
         let (fed, traded) =
             (FeedResult { reconnects: Some(2), ..fed }, StrategyResult { reconnects: Some(1), ..traded });

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_that_every_client_knows() {
+    fn urls_are_normalised_for_every_client() {
         for (url, tcp, unix) in [
             ("redis://127.0.0.1:6379", true, None),
             ("redis://ann:secret@host:1/2", true, None),

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn one_by_one_is_explained_where_both_ends_are_known() {
+    fn single_commands_are_explained_if_both_ends_are_known() {
         let mut run = run_of("SET", 1, 1, 40_000.0);
         assert_eq!(why_depth_one_is_slow(&run), None);
         for (name, value) in [

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_is_read_whatever_the_title() {
+    fn the_result_line_is_read_under_any_title() {
         let head = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\
                     \"p99_latency_ms\",\"max_latency_ms\"\n";
         let numbers = "\"199600.80\",\"0.140\",\"0.040\",\"0.135\",\"0.215\",\"0.303\",\"1.031\"\n";
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_none() {
+    fn output_without_a_result_is_none() {
         let head = "\"test\",\"rps\",\"avg\",\"min\",\"p50\",\"p95\",\"p99\",\"max\"\n";
         for said in ["", "\n", "Could not connect to Redis", head, "1,2,3"] {
             assert_eq!(BenchmarkResult::parse(said), None, "{said:?}");

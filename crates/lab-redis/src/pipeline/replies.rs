@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_counted_however_they_are_cut() {
+    fn replies_are_counted_across_any_split() {
         for (stream, received, errors, disordered) in [
             ("", 0, 0, 0),
             ("+PONG\r\n+PONG\r\n", 2, 0, 0),
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_says_is_an_error() {
+    fn bytes_that_are_no_reply_are_an_error() {
         for stream in ["PONG\r\n", "*1\r\n", ":x\r\n", "$99999999999\r\n", "$x\r\n", "+OK\r\n\r\n"] {
             assert_eq!(Replies::new(None).parse(stream.as_bytes()), Err(InvalidReply), "{stream:?}");
         }
     }
 
     #[test]
-    fn the_first_error_is_told() {
+    fn the_first_error_reply_is_kept() {
         let mut intake = ReplyReceiver::Replies(Replies::new(None));
         for piece in ["+OK\r\n-NOPE", "RM no\r", "\n-ERR other\r\n"] {
             assert_eq!(intake.receive(piece.as_bytes()), Ok(()));

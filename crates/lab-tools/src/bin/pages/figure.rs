@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_says_of_how_many_runs_it_is() {
+    fn a_figure_states_its_number_of_runs() {
         let said = |valid: [bool; 3]| {
             let run = |(valid, ns): (bool, f64)| Run {
                 valid,

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_say_what_was_measured() {
+    fn pages_match_the_measured_results() {
         for (path, text) in pages(&root()).unwrap() {
             let there = std::fs::read_to_string(root().join(&path)).unwrap();
             assert!(there == text, "{path} is not what its template and docs/results say; run make pages");
