@@ -64,7 +64,6 @@ pub(super) struct ExcludedRuns {
 /// At most one in this number may be left out: a build's failures to keep its time are no chance.
 const EXCLUSION_DIVISOR: usize = 4;
 
-/// A metric of a setting.
 pub(super) struct MetricSamples {
     /// The setting's index in the titles.
     pub setting: usize,

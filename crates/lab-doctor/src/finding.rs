@@ -69,12 +69,10 @@ impl HostFiles {
         Some(String::from_utf8_lossy(&text).trim_end().to_owned())
     }
 
-    /// Returns a file's number.
     pub(crate) fn number(&self, path: &str) -> Option<u64> {
         self.read(path)?.trim().parse().ok()
     }
 
-    /// Returns the names in a folder.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(path.trim_start_matches('/'))).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -89,12 +87,10 @@ impl HostFiles {
         line.split_whitespace().next()?.parse().ok()
     }
 
-    /// Returns whether the host is a virtual machine.
     pub(crate) fn is_guest(&self) -> bool {
         self.read("/proc/cpuinfo").is_some_and(|text| text.split_whitespace().any(|flag| flag == "hypervisor"))
     }
 
-    /// Returns the number of processors.
     pub(crate) fn processors(&self) -> usize {
         let is_cpu = |name: &&String| {
             name.strip_prefix("cpu").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))

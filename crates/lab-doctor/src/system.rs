@@ -165,7 +165,6 @@ pub(super) fn network_interrupts(host: &HostFiles) -> Finding {
     )
 }
 
-/// Returns a process's limit of open files.
 fn open_files_limit(host: &HostFiles, pid: &str) -> Option<u64> {
     let limits = host.read(&format!("/proc/{pid}/limits"))?;
     let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());

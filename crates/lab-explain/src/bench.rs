@@ -14,7 +14,6 @@ use tickpath_lab_result::Run;
 use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::redis::Persistence;
 
-/// Shared parts of a run.
 pub(super) struct ExplainBench<'a> {
     pub lab: &'a Lab<'a>,
     pub settings: &'a Settings,

@@ -50,7 +50,6 @@ pub(super) struct ScriptCommand {
     pub show: bool,
 }
 
-/// Settings for the launcher.
 #[derive(Serialize)]
 struct LauncherSettings<'a> {
     #[serde(flatten)]
@@ -59,7 +58,6 @@ struct LauncherSettings<'a> {
     records: &'a Path,
 }
 
-/// Report of the launcher.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct LauncherReport {
     runs: Vec<LaunchedRun>,
@@ -76,7 +74,6 @@ struct LaunchedRun {
     ended: u64,
 }
 
-/// Outcome of the scripts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ScriptOutcome {
     /// Rows of each process.

@@ -68,7 +68,6 @@ pub(super) fn change(comparison: &Comparison) -> Option<&str> {
     comparison.name.strip_prefix("gain_").filter(|_| comparison.figure == FIGURE)
 }
 
-/// Returns the comparison of a tried change.
 fn tried_change<'a>(result: &'a ResultFile, name: &str) -> Option<&'a Comparison> {
     result.comparisons.iter().find(|found| change(found) == Some(name))
 }
@@ -78,7 +77,6 @@ fn explained_run(result: &ResultFile, phase: RunPhase) -> Option<&Run> {
     result.runs.iter().find(|run| run.valid && run.phase == phase && !run.stages.is_empty())
 }
 
-/// Returns the time of one message.
 fn message_ns(run: &Run) -> Option<f64> {
     run.figures.get("message_ns").copied().filter(|ns| *ns > 0.0)
 }
@@ -130,7 +128,6 @@ fn message(run: &Run) -> &'static str {
     }
 }
 
-/// Describes the interpreter's part.
 fn python(run: &Run) -> Option<String> {
     let whole = message_ns(run)?;
     let parts = run.stages.iter().filter(|stage| {

@@ -110,7 +110,6 @@ impl BatchPlan {
     }
 }
 
-/// Settings for a process at its start.
 #[derive(Serialize)]
 struct Settings<'a> {
     role: &'a str,
@@ -128,7 +127,6 @@ struct Settings<'a> {
     silence_s: f64,
 }
 
-/// Both processes.
 pub(super) struct ProcessPair {
     publisher: Child,
     subscriber: Child,

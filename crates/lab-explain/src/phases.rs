@@ -38,7 +38,6 @@ pub(super) fn estimate(settings: &Settings) -> (usize, f64) {
     (pauses.len() + 2, scripts::estimate(scripts::PUBLISHED_RUNS) + seconds)
 }
 
-/// Runs all phases, one after the other.
 pub(super) fn run(
     bench: &mut ExplainBench<'_>,
     client: ExplainedClient,

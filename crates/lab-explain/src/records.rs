@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use tickpath_lab_harness::LabError;
 
-/// Rows of one process.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProcessTrace {
     /// Description of the process; none for one with an explicit output file.

@@ -30,7 +30,6 @@ enum PathFloor {
     Log { transfer_ns: f64 },
 }
 
-/// Runs all phases, one after the other.
 pub(super) fn run(bench: &mut ExplainBench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
     let (lab, cpus, url) = (bench.lab, bench.settings.cpus, bench.url());
     // Only for servers other than Redis: the floor over Redis includes the network.

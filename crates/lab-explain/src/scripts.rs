@@ -47,7 +47,6 @@ pub(super) fn seconds(runs: u32) -> f64 {
     f64::from(runs) * RUN_S + 1.0
 }
 
-/// Explains the user's scripts.
 pub(super) fn explain_user_scripts(
     bench: &mut ExplainBench<'_>,
     command: &[String],
@@ -172,7 +171,6 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Observation of scripts.
 struct ScriptObservation {
     outcome: ScriptOutcome,
     /// Server time of a PUBLISH, or a push, meanwhile.
@@ -302,7 +300,6 @@ impl<'a> ScriptTrace<'a> {
         (!self.others.is_empty()).then(|| self.run(RunPhase::Steady, &self.others, between))
     }
 
-    /// Returns a run of some of the calls.
     fn run(&self, phase: RunPhase, calls: &[SendStamps], between: &PathFacts) -> Run {
         let wanted: BTreeSet<u64> = calls.iter().map(|sent| sent.called).collect();
         let journeys = self.matched.journeys.iter().filter(|journey| wanted.contains(&journey.sent.called));

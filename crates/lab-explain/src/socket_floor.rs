@@ -42,7 +42,6 @@ pub(super) struct SocketFloor {
     pub round_trip_ns: f64,
 }
 
-/// Settings of both sides.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FloorSettings {
     /// The subscriber spins on its socket; otherwise it sleeps in the kernel.
@@ -54,7 +53,6 @@ pub(super) struct FloorSettings {
 }
 
 impl FloorSettings {
-    /// Returns the number of messages of a measurement.
     fn messages(&self) -> usize {
         ((MEASURE_NS / self.pause_ns.max(1)) as usize).clamp(MIN_MESSAGES, MAX_MESSAGES)
     }
@@ -304,7 +302,6 @@ impl BareSocket {
     }
 }
 
-/// Encodes a command.
 fn command(words: &[&[u8]]) -> Vec<u8> {
     redis::Cmd::new().arg(words).get_packed_command()
 }

@@ -14,7 +14,6 @@
 use super::records::{MessageStamps, ProcessDescription, ReceiveStamps};
 use tickpath_lab_result::{Stage, StageKind, median};
 
-/// Name and meaning of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct StageDefinition {
     /// Name in the result file.
@@ -25,7 +24,6 @@ pub(super) struct StageDefinition {
     pub group: StageGroup,
 }
 
-/// Group that a stage counts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StageGroup {
     /// Once per process, before the publish call.
@@ -80,7 +78,6 @@ pub(super) const STAGES: [StageDefinition; 26] = [
     StageDefinition { name: "unexplained", label: "unexplained", group: StageGroup::Other },
 ];
 
-/// Returns the part with this name.
 pub(super) fn stage_definition(name: &str) -> Option<StageDefinition> {
     STAGES.into_iter().find(|part| part.name == name)
 }
@@ -285,7 +282,6 @@ impl MessageSpans {
     }
 }
 
-/// Stages in the order of the message's path.
 #[derive(Default)]
 struct StageList(Vec<Stage>);
 

@@ -53,7 +53,6 @@ pub fn text(result: &ResultFile, width: usize) -> String {
     out + &section("\nNotes\n", &notes(result), width)
 }
 
-/// Meaning of the marks.
 const LEGEND: [&str; 2] = [
     "~ is bounded: it has no stamps of its own, but is what bare sockets, or on a log a cache line, need for the same \
      message elsewhere, what the server tells, or a share; its bounds stand below.",

@@ -296,7 +296,6 @@ mod tests {
     use super::super::gain::GAINS;
     use super::*;
 
-    /// Returns the number of differences between two setups.
     fn differences(a: &PairSetup, b: &PairSetup) -> usize {
         let differ = [
             a.placement != b.placement,

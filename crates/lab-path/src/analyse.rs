@@ -229,7 +229,6 @@ impl JournalAnalysis {
     }
 }
 
-/// Returns the core's decision on a request that its lane took.
 fn decision_of(outputs: &Outputs) -> RequestDecision {
     let any = |of: fn(&Output) -> bool| outputs.iter().any(of);
     match () {
@@ -270,7 +269,6 @@ impl RequestGroup {
         self.stamps.iter().map(|s| s.released.max(s.handed)).max().unwrap_or(0)
     }
 
-    /// Returns the stamps of its requests.
     pub(crate) fn into_departures(self) -> impl Iterator<Item = DepartureStamps> {
         let departed =
             |s: RequestStamps| DepartureStamps { received: s.received, handed: s.handed, released: s.released };
@@ -287,7 +285,6 @@ impl RequestGroup {
         }
     }
 
-    /// Returns the requests with this decision.
     fn with_decision(&self, became: RequestDecision) -> impl Iterator<Item = &RequestStamps> {
         self.stamps.iter().filter(move |s| s.decision == became)
     }

@@ -22,7 +22,6 @@ use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings, one_publish_per_process};
 use tickpath_lab_tools::scripts::Library;
 
-/// The title of its page.
 const TITLE: &str = "From a tick to an order at a venue";
 
 /// The approximate duration of the demo, in seconds.

@@ -119,7 +119,6 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     }
 }
 
-/// Results of the processes of a run.
 struct PathReports {
     fed: FeedResult,
     traded: StrategyResult,
@@ -213,7 +212,6 @@ impl Settings {
         }
     }
 
-    /// Describes the threads and their CPUs.
     fn threads(&self) -> String {
         let [generator, system] = self.cpus;
         let (beside, core) = match (self.layout, &self.external_client) {
@@ -230,7 +228,6 @@ impl Settings {
     }
 }
 
-/// The processes of one run.
 struct PathRoles {
     /// The exchange's process; `None` if the feed is the venue too.
     exchange: Option<ExchangeRole>,

@@ -37,7 +37,6 @@ pub struct ScriptTransport<'a> {
     pub url: &'a str,
 }
 
-/// Settings of a process of the path.
 #[derive(Debug, Serialize)]
 struct PathScriptSettings<'a> {
     role: &'a str,

@@ -54,7 +54,6 @@ pub(crate) const QUIET_TIMEOUT_NS: i64 = 100_000_000;
 /// Empty turns between two turns with idle work of the topic: in every turn it would delay ticks by its pause.
 const TOPIC_IDLE_EVERY: u32 = 8;
 
-/// The strategy's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct StrategyResult {
     pub missed: u64,
@@ -344,7 +343,6 @@ impl LaneStrategy {
         }
     }
 
-    /// Takes the OMS's reports.
     #[inline(never)]
     fn receive_reports(&mut self) -> Result<usize, LabError> {
         let Self { reports, clock, rows, .. } = self;

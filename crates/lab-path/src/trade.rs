@@ -116,10 +116,8 @@ pub struct ServerRole {
     pub users: PathBuf,
 }
 
-/// The instrument of a run.
 pub(crate) const SYMBOL: SymbolId = SymbolId(0);
 
-/// The venue of a run.
 pub(crate) const VENUE: VenueId = VenueId(1);
 
 /// Silence after which a client is considered gone: the default of an OMS's settings.
@@ -305,7 +303,6 @@ fn trading_config(role: &OmsRole) -> Result<TradingDefinitions, LabError> {
     Ok(TradingDefinitions { instruments, accounts, venues, sessions, ..TradingDefinitions::default() })
 }
 
-/// Parses an ack level.
 pub(crate) fn parse_ack_level(word: &str) -> Result<AckLevel, LabError> {
     match word {
         "os" => Ok(AckLevel::Os),
@@ -314,7 +311,6 @@ pub(crate) fn parse_ack_level(word: &str) -> Result<AckLevel, LabError> {
     }
 }
 
-/// Returns the configuration of the OMS that a role describes.
 pub(crate) fn oms_config(role: &OmsRole, sends: &SendLog) -> Result<Config, LabError> {
     let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(LogPath::folder(&role.journal)) };
     let layout =

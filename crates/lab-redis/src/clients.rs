@@ -126,12 +126,10 @@ impl<'a> ClientRepetition<'a> {
         turns
     }
 
-    /// Estimates the duration.
     fn seconds(&self) -> f64 {
         self.case.seconds(self.pairs, self.route.network_ns)
     }
 
-    /// Runs the turn.
     fn run(
         &self,
         lab: &Lab<'_>,

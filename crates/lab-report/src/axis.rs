@@ -61,12 +61,10 @@ impl Axis {
         }
     }
 
-    /// Returns the values of the marks, the smallest first.
     pub(super) fn marks(&self) -> &[f64] {
         &self.marks
     }
 
-    /// Returns both ends.
     pub(super) const fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }

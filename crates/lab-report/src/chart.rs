@@ -6,7 +6,6 @@
 use super::axis::Axis;
 use super::markup::escaped;
 
-/// The width of every chart.
 pub(super) const WIDTH: f64 = 520.0;
 
 /// Space for the marks of the vertical axis, and for the marks and the name of the horizontal axis.

@@ -60,7 +60,6 @@ fn folded_run(run: &Run, title: &str, open: &str) -> String {
     )
 }
 
-/// Returns the most important figure of a run.
 fn leading_figure(run: &Run) -> String {
     let own = run.hops.keys().map(String::as_str).filter(|name| is_own(name));
     let mut names = LEADING_HOPS.into_iter().chain(own);

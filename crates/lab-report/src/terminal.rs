@@ -64,7 +64,6 @@ struct TerminalPage<'a> {
 }
 
 impl TerminalPage<'_> {
-    /// Renders everything.
     fn whole(&self) -> String {
         let mut text = self.head(host(self.result));
         text += &self.paragraphs(&headlines(self.result), 2, |line| self.ink.strong(line));
@@ -84,7 +83,6 @@ impl TerminalPage<'_> {
         text + &note.unwrap_or_default()
     }
 
-    /// Renders a screen.
     fn overview(&self) -> String {
         let floor = host(self.result).into_iter().filter(|(label, _)| FLOOR.contains(&label.as_str())).collect();
         let mut text = self.head(floor);

@@ -189,7 +189,6 @@ impl TrendFile {
         self.started_at.get(..10).unwrap_or(&self.started_at)
     }
 
-    /// Returns the commit and the day, or the version and the day.
     fn commit_and_day(&self) -> String {
         match &self.commit {
             Some(commit) => format!("commit {} of {}", abbreviated(commit), self.day()),

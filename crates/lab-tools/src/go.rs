@@ -162,7 +162,6 @@ fn run(seconds: u32, words: &[&str], place: impl FnOnce(&mut Command)) -> Result
     program_cache::run(seconds, "go".as_ref(), &arguments, |command| place(command.envs(settings)))
 }
 
-/// Returns the path of the program in its folder.
 fn program(home: &Path) -> PathBuf {
     home.join("client")
 }

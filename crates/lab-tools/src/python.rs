@@ -32,7 +32,6 @@ const REQUIREMENTS_FILE: &str = "requirements.txt";
 /// The names of the packages.
 const NAMES: [&str; 3] = [PACKAGES[0].0, PACKAGES[1].0, PACKAGES[2].0];
 
-/// Our own package.
 const TICKPATH_PACKAGE: &str = "tickpath";
 
 /// The oldest Python that the packages support.
@@ -326,7 +325,6 @@ print(json.dumps({
 }))
 "#;
 
-/// Facts that an interpreter reports.
 #[derive(Debug, Deserialize)]
 struct InterpreterFacts {
     executable: PathBuf,
@@ -382,12 +380,10 @@ fn make_environment(base: &InterpreterFacts, home: &Path) -> Result<(), PythonEr
     Ok(program_cache::finish(made, home)?)
 }
 
-/// Runs an interpreter to its end.
 fn run(seconds: u32, program: &Path, arguments: &[&OsStr]) -> Result<String, ProgramFailure> {
     program_cache::run(seconds, program, arguments, |command| _ = command.env("PYTHONSAFEPATH", "1"))
 }
 
-/// Returns the path of an environment's interpreter.
 fn interpreter(home: &Path) -> PathBuf {
     home.join("bin").join("python")
 }

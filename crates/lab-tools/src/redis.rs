@@ -146,7 +146,6 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Returns the version of the installed server.
 fn version() -> Option<String> {
     let output = Command::new("redis-server").arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

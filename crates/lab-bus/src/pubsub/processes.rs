@@ -42,7 +42,6 @@ const MAX_PER_TURN: usize = 256;
 /// stall of the host. A subscriber that has received everything does not wait.
 const DRAIN_TIMEOUT_NS: i64 = 10_000_000_000;
 
-/// Runs the publisher's process.
 pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     if role.cold {
@@ -321,7 +320,6 @@ impl SequenceTracker {
     }
 }
 
-/// Runs the subscriber's process.
 pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let wait = role.thread.wait()?;

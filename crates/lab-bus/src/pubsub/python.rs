@@ -35,7 +35,6 @@ struct PubsubScripts {
     python: Python,
 }
 
-/// Settings that an end receives.
 #[derive(Serialize)]
 struct PubsubScriptSettings<R> {
     role: &'static str,

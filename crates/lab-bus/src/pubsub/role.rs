@@ -59,7 +59,6 @@ pub struct SubscriberRole {
     pub out: PathBuf,
 }
 
-/// The publisher's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct PublisherResult {
     pub sent: u64,
@@ -85,7 +84,6 @@ pub(super) struct ColdPublishResult {
     pub published: u64,
 }
 
-/// The subscriber's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct SubscriberResult {
     pub received: u64,

@@ -169,7 +169,6 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
     (publisher, subscriber)
 }
 
-/// Returns a run that describes its settings.
 pub(super) fn run_of_settings(lab: &Lab<'_>, settings: &Settings) -> Run {
     let mut run = Run {
         target: settings.target.clone(),

@@ -10,7 +10,6 @@ use super::settings::Settings;
 use tickpath_lab_harness::{Child, Lab, LabError, ThreadConfig};
 use tickpath_lab_result::Software;
 
-/// The processes of a run.
 pub(super) struct QueueProcesses {
     pub pusher: Child,
     pub pullers: Vec<Child>,

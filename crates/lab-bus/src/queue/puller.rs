@@ -75,7 +75,6 @@ impl ProcessRole for QueuePullerRole {
     }
 }
 
-/// A puller's result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PullerResult {
     /// Messages that were marked as redelivered.
@@ -85,7 +84,6 @@ pub(super) struct PullerResult {
     pub failed: Option<String>,
 }
 
-/// The records of a puller.
 struct PullerRun {
     /// Each pull that returned messages: called, returned, messages.
     calls: Vec<[u64; 3]>,

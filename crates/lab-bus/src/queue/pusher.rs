@@ -89,7 +89,6 @@ impl ProcessRole for QueuePusherRole {
     }
 }
 
-/// The pusher's result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PusherResult {
     pub sent: u64,

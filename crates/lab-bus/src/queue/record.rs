@@ -16,7 +16,6 @@ pub const MIN_RECORD_BYTES: usize = 108;
 /// Number of a record that is not ours.
 pub(super) const FOREIGN: u64 = u64::MAX;
 
-/// The offset of the number.
 const NUMBER_AT: usize = 8;
 const DIGITS: usize = 10;
 

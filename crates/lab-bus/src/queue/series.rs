@@ -55,7 +55,6 @@ impl<'a> TimeSteps<'a> {
         counts
     }
 
-    /// Converts counts to messages a second.
     fn rates(&self, counts: &[u64]) -> Vec<f64> {
         let begins = std::iter::once(&0).chain(&self.ends_ns);
         let lengths = begins.zip(&self.ends_ns).map(|(begin, end)| end - begin);

@@ -189,7 +189,6 @@ impl Settings {
         self.delivery.expect("resolved")
     }
 
-    /// Returns the number of queues.
     pub(super) fn queues(&self) -> usize {
         match self.keys {
             QueueSharing::Each => self.pullers,
@@ -197,12 +196,10 @@ impl Settings {
         }
     }
 
-    /// Returns the index of a puller's queue.
     pub(super) fn queue_of(&self, puller: usize) -> usize {
         puller % self.queues()
     }
 
-    /// Returns the CPU of a puller.
     pub(super) fn cpu_of(&self, puller: usize) -> usize {
         self.cpus[1 + puller % (self.cpus.len() - 1)]
     }

@@ -79,17 +79,14 @@ fn full_text(result: &ResultFile, found: &DemoFindings) -> String {
     out
 }
 
-/// Returns the run of the path alone.
 fn path_alone(result: &ResultFile) -> Option<&Run> {
     result.runs.iter().find(|run| run.hops.contains_key("tick_to_order"))
 }
 
-/// Returns the sentences on the cause of the tail.
 fn tail_sentences(run: &Run) -> impl Iterator<Item = String> {
     tail_cause(run).into_iter().chain(stall_notes(run)).chain(host_share(run))
 }
 
-/// Explanation of the terms.
 const LEGEND: &str = "
 T0: the order is sent. T1: the order system (OMS) sees it. T2: risk checks and
 journal are done and it has gone to the venue. p50 is the median; an arrow
@@ -193,12 +190,10 @@ fn tail_cause(run: &Run) -> Option<String> {
     ))
 }
 
-/// Returns the stalls that the run's notes report.
 fn stall_notes(run: &Run) -> impl Iterator<Item = String> {
     run.notes.iter().filter(|note| note.contains("stood still")).map(|note| format!("Note: {note}."))
 }
 
-/// Returns the host's share of the tail.
 fn host_share(run: &Run) -> Option<String> {
     let hop = run.hops.get("tick_to_order")?;
     let (Some(share), Some(calm)) = (hop.host_stall_share_p999, &hop.unstalled) else {
@@ -238,7 +233,6 @@ fn changes(result: &ResultFile, found: &DemoFindings) -> String {
     out
 }
 
-/// Returns a change and its effect as a sentence.
 fn change_sentence(result: &ResultFile, change: &DemoChange) -> String {
     format!("{}: {}.", change.what, figures(result, change))
 }
@@ -261,12 +255,10 @@ fn figures(result: &ResultFile, change: &DemoChange) -> String {
     format!("{a_ns} {a}, {b_ns} {b}{ratio}{note}{cpu}")
 }
 
-/// Returns the comparison of a change's valid pairs, if there is any.
 fn comparison<'a>(result: &'a ResultFile, change: &DemoChange) -> Option<&'a Comparison> {
     result.comparisons.iter().find(|comparison| comparison.name == change.name)
 }
 
-/// Returns the interval of a ratio, and its confidence level.
 fn interval(of: &Comparison) -> String {
     let Some((low, high)) = of.low.zip(of.high) else { return "one valid pair, no spread".to_owned() };
     let level = match of.level_percent {
@@ -277,7 +269,6 @@ fn interval(of: &Comparison) -> String {
     format!("{} to {}, {level}", times(low), times(high))
 }
 
-/// Returns the run of single publishes per process.
 fn one_process_run(result: &ResultFile) -> Option<&Run> {
     result.runs.iter().find(|run| run.phase == RunPhase::Cold)
 }

@@ -77,7 +77,6 @@ pub(super) const BENCH_STOPPED: &str = "the bench was stopped";
 /// Marks a row whose request the OMS denied.
 pub(super) const DENIED: u64 = u64::MAX;
 
-/// The client's result of a batch.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct BatchAnswers {
     pub denied: u64,
@@ -110,7 +109,6 @@ struct OrdersClient {
     heartbeat_index: usize,
     order: NewOrder,
     wait: Wait,
-    /// Set when the bench is stopped.
     stop: Arc<AtomicBool>,
     batch: OrderBatch,
     /// T0, first report, first report of the venue.
@@ -399,7 +397,6 @@ impl OrdersClient {
         Ok(())
     }
 
-    /// Waits while no reports arrive.
     fn idle(&mut self) {
         match self.wait {
             Wait::Block => self.sleep(10_000_000),

@@ -110,7 +110,6 @@ pub fn day_seconds(orders: u64) -> f64 {
     OrderBatch::burst(RESTART_GROUP, orders).seconds() * 3.0 + 5.0
 }
 
-/// Starts a system and runs a whole day through it.
 fn run_day(
     lab: &Lab<'_>,
     settings: &Settings,

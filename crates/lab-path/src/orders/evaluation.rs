@@ -22,7 +22,6 @@ use tickpath_lab_result::{MessageCounts, Run};
 /// Min orders of a burst for a rate.
 const MIN_RATED_ORDERS: u64 = 100;
 
-/// A group that has run.
 pub(super) struct MeasuredGroup {
     pub batch: OrderBatch,
     pub answers: BatchAnswers,
@@ -230,7 +229,6 @@ fn rows(
     Ok(rows)
 }
 
-/// Adds the client's hops.
 fn client_hops(
     run: &mut Run,
     lab: &Lab<'_>,
@@ -276,7 +274,6 @@ fn client_hops(
     Ok(())
 }
 
-/// Notes irregularities.
 fn note_irregularities(run: &mut Run, batch: &OrderBatch, answered: &BatchAnswers) {
     refuse_loss(run);
     if answered.missed > 0 {
@@ -303,7 +300,6 @@ fn note_irregularities(run: &mut Run, batch: &OrderBatch, answered: &BatchAnswer
     }
 }
 
-/// Measures the rate at which a restart replays this journal.
 fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Result<f64, LabError> {
     let place = tickpath_log::LogPath::folder(journal);
     let mut core = tickpath_oms_core::Core::new(tickpath_oms_core::Config { expected_orders: expected, key: 0 });

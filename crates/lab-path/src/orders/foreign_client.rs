@@ -13,10 +13,8 @@ use crate::clients::spawn_script;
 use tickpath_lab_harness::{Child, Lab, LabError, ThreadConfig};
 use tickpath_lab_tools::python::Python;
 
-/// The client in Python.
 const SCRIPT: (&str, &str) = ("bench_orders.py", include_str!("../python/bench_orders.py"));
 
-/// Settings of the client.
 #[derive(Debug, Serialize)]
 struct OrdersScriptSettings<'a> {
     login: &'a BenchLogin,

@@ -21,7 +21,6 @@ const STRIDE: u64 = 32;
 /// Min allowed lateness of a paced request, where its interval is shorter.
 const LATE_NS: u64 = 10_000;
 
-/// One group of requests.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OrderBatch {
     /// The group's number: the high half of its client order ids.
@@ -69,7 +68,6 @@ impl OrderBatch {
     }
 }
 
-/// Returns the groups that these settings request.
 pub(super) fn plan(settings: &Settings) -> Vec<OrderBatch> {
     let Some(count) = settings.count else { return full_plan(settings.full) };
     let burst = SIZES.iter().position(|&size| size == count).map_or(41, |i| i as u32 + 1);

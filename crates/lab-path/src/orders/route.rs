@@ -10,13 +10,11 @@ use zerocopy::FromBytes;
 use crate::trade::lanes;
 use tickpath_lab_harness::LabError;
 
-/// The route of a session.
 pub(super) enum SessionRoute {
     Lanes(Box<SessionLanes>),
     Socket(Box<Client>),
 }
 
-/// The kind of a report, for its client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientReportKind {
     Pending,

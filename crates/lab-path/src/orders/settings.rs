@@ -159,7 +159,6 @@ impl Settings {
         if self.wait == Wait::Block || self.side_client.is_some() { Wait::Block } else { Wait::Yield }
     }
 
-    /// Returns the journal's folder.
     pub(super) fn journal_in(&self, lab: &Lab<'_>) -> PathBuf {
         match (&self.target, &self.journal) {
             (OrdersTarget::Running(running), _) => running.journal.clone(),
@@ -188,7 +187,6 @@ impl Settings {
     }
 }
 
-/// Refuses impossible settings.
 pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
     let wrong = |what: &str| Err(LabError::Setting(what.to_owned()));
     let Settings { target, layout, wait, sessions, active, .. } = settings;

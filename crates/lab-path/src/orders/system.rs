@@ -34,7 +34,6 @@ const OBSERVATION_NS: u64 = 1_000_000_000;
 /// Max time until a line is up.
 const VENUE_TIMEOUT_NS: i64 = 10_000_000_000;
 
-/// Workload of the processes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SystemLoad {
     /// The number of requests of all groups.
@@ -236,7 +235,6 @@ fn run_client_batch(client: Option<&mut Child>, words: &str, batch: &OrderBatch)
     client.result(batch.seconds() * 3.0 + 30.0)
 }
 
-/// Returns the file of the OMS's gaps.
 pub(super) fn gaps_file(lab: &Lab<'_>) -> PathBuf {
     lab.folder().join("oms.gaps")
 }
@@ -278,7 +276,6 @@ fn oms_role(
     })
 }
 
-/// Starts the OMS, and returns its login.
 fn start_oms(
     lab: &Lab<'_>,
     target: &OrdersTarget,

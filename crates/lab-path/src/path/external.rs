@@ -143,7 +143,6 @@ impl ExternalStrategy {
         }
     }
 
-    /// Takes the OMS's reports.
     fn receive_reports(&mut self) -> Result<usize, LabError> {
         let Self { clock, client, rows, result: traded, .. } = self;
         let (heard, missed) = receive_socket(client, |id, told| {

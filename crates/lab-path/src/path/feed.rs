@@ -67,7 +67,6 @@ const VENUE_EVERY: usize = 16;
 /// Time for which the venue still answers after a Ctrl-C.
 const LAST_ANSWERS_NS: u64 = 300_000_000;
 
-/// The feed's result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct FeedResult {
     pub first: u64,

@@ -60,7 +60,6 @@ type PairStamps = [u64; 2];
 /// A pair: sets a key, and returns its value afterwards.
 type SetGetCall = fn(&mut Connection, &str, &str) -> RedisResult<Option<String>>;
 
-/// Runs the client's process.
 pub(super) fn set_get(role: &SetGetRole, work: SetGetWork, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     if let Some(cpu) = role.cpu {
@@ -150,7 +149,6 @@ async fn all_workers(
     Ok((outcome(clock, from, connected, &rows, mismatched), rows))
 }
 
-/// The part of the work that a worker did.
 struct WorkerResult {
     rows: Vec<PairStamps>,
     mismatched: u64,

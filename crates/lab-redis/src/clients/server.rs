@@ -135,7 +135,6 @@ impl Drop for SetGetServer {
     }
 }
 
-/// Returns whether a URL names a TCP address.
 fn is_tcp(url: &str) -> bool {
     BenchAddress::parse(url).is_ok_and(|address| address.socket().is_none())
 }

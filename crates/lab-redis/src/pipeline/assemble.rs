@@ -19,7 +19,6 @@ pub(super) const OF_SERVER: [&str; 3] =
 pub(super) const OF_CLIENT: [&str; 3] =
     ["client_cpu_per_command_ns", "client_context_switches_per_command", "client_syscalls_per_command"];
 
-/// Assembles a run.
 pub(super) fn assemble(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -62,7 +61,6 @@ pub(super) fn assemble(
     Ok(run)
 }
 
-/// Adds the settings, the server and the client to a run.
 pub(super) fn describe(run: &mut Run, settings: &Settings) {
     settings.target.describe(run);
     let params = &mut run.params;
@@ -103,7 +101,6 @@ pub(super) fn describe(run: &mut Run, settings: &Settings) {
     run.software.client_version = version.map(str::to_owned);
 }
 
-/// Adds the usage per command.
 pub(super) fn per_command(run: &mut Run, used: ResourceUsage, names: [&str; 3]) {
     let commands = run.counts.received;
     if commands == 0 {
@@ -171,7 +168,6 @@ fn judge(run: &mut Run, settings: &Settings, report: &LoadReport) {
     }
 }
 
-/// Applies the rules of a run with a rate.
 fn judge_rate(run: &mut Run, report: &LoadReport, calibration: &Calibration, rows: &[[u64; 3]]) {
     let first = rows.iter().map(|row| row[0]).min();
     let last = rows.iter().max_by_key(|row| row[0]);

@@ -11,7 +11,6 @@ use tickpath_lab_harness::LabError;
 const MAX_LINE_BYTES: u64 = 8 << 10;
 const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
-/// A reply of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ServerReply {
     /// A status or a payload.

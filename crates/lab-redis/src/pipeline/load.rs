@@ -33,11 +33,8 @@ const MAX_ROWS: u64 = 4 << 20;
 /// receives the same settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PipelineRole {
-    /// The server's address.
     pub(super) address: BenchAddress,
-    /// The key of its commands.
     pub(super) key: String,
-    /// The command that it sends.
     pub(super) command: RedisCommand,
     /// The digest of the script, for a command that needs it.
     pub(super) digest: String,
@@ -45,7 +42,6 @@ pub struct PipelineRole {
     pub(super) raw: bool,
     /// Commands per batch.
     pub(super) depth: u64,
-    /// The number of connections.
     pub(super) connections: usize,
     /// Commands a second at intended times; a closed loop if there is none.
     pub(super) rate: Option<f64>,
@@ -53,13 +49,11 @@ pub struct PipelineRole {
     pub(super) while_writing: bool,
     /// The end of the run.
     pub(super) until: RunLimit,
-    /// The process's CPU.
     pub(super) cpu: usize,
     /// The file of its stamps: intended, sent and answered, for each batch.
     pub(super) out: PathBuf,
 }
 
-/// The end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunLimit {
     /// The number of commands; if there is none, the run ends when the duration is over and `least` commands are sent.
@@ -72,7 +66,6 @@ pub(super) struct RunLimit {
     pub most_ns: u64,
 }
 
-/// The generator's result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct LoadReport {
     /// The number of commands sent.
@@ -156,7 +149,6 @@ impl CommandBlock {
     }
 }
 
-/// The progress of the run.
 pub(super) struct LoadProgress {
     pub clock: HostClock,
     /// The intended, send and answer time of each batch, in ticks.

@@ -131,7 +131,6 @@ impl BenchmarkCase {
     }
 }
 
-/// Runs redis-benchmark once.
 fn run_redis_benchmark(lab: &Lab<'_>, settings: &Settings, version: &str) -> Result<Run, LabError> {
     lab.step(&format!("{NAME} {}, depth {}", settings.command, settings.depth), settings.seconds)?;
     let around = StabilityCheck::begin(lab, settings.cpus)?;
@@ -202,7 +201,6 @@ impl BenchmarkResult {
     }
 }
 
-/// Returns the version of the installed program.
 fn version() -> Result<String, LabError> {
     let output = Process::new(NAME).arg("--version").output().map_err(|e| {
         LabError::Failed(format!("{NAME} does not start ({e}); install it with: apt-get install redis-tools"))

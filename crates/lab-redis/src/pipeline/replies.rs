@@ -8,7 +8,6 @@ const MAX_PAYLOAD_BYTES: i64 = 512 << 20;
 /// Max stored bytes of the first error.
 const ERROR_BYTES: usize = 200;
 
-/// The receiver of replies.
 #[derive(Debug)]
 pub(super) enum ReplyReceiver {
     /// Parses the replies.
@@ -44,7 +43,6 @@ enum ParserState {
     Payload(usize),
 }
 
-/// The error for bytes that are not a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an unexpected reply")]
 pub(super) struct InvalidReply;

@@ -19,7 +19,6 @@ const MIN_MAX_SECONDS: f64 = 3.0;
 /// Max duration of a run with a given number of commands, in seconds.
 const MAX_COUNTED_SECONDS: f64 = 600.0;
 
-/// Max depth of a pipeline.
 const MAX_DEPTH: u64 = 10_000_000;
 /// Max connections of a run: a process may open this many without raising its limit.
 const MAX_CONNECTIONS: usize = 900;
@@ -162,7 +161,6 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the end of a run.
     pub(super) fn run_limit(&self) -> RunLimit {
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let timed = self.rate.map(|rate| ((rate * self.seconds) as u64).max(self.depth));

@@ -53,22 +53,18 @@ impl PipelineTarget {
         self.direct.socket().is_none().then(|| self.direct.endpoint())
     }
 
-    /// Returns the address that the generator uses.
     pub(super) fn generator_address(&self) -> &BenchAddress {
         &self.generator_address
     }
 
-    /// Returns the server's process id, if the process is on this machine.
     pub(super) fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// Returns the server's resource usage so far.
     pub(super) fn usage(&self) -> ResourceUsage {
         self.pid.map(ResourceUsage::of).unwrap_or_default()
     }
 
-    /// Adds the server's description to a run.
     pub(super) fn describe(&self, run: &mut Run) {
         run.target = self.name.clone();
         run.software.server = Some("redis-server".to_owned());
