@@ -71,12 +71,10 @@ impl FaultRelay {
         Ok(Self { port, counts })
     }
 
-    /// Returns the relay's URL.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Returns the number of spoiled messages.
     pub fn faults(&self) -> u64 {
         self.counts.faults.load(Ordering::Relaxed)
     }

@@ -20,7 +20,6 @@ type CountGetter = fn(&MessageCounts) -> u64;
 pub(super) struct LossFindings {
     /// Losses that make the new side worse, whatever its speed.
     pub failures: Vec<String>,
-    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 

@@ -42,7 +42,6 @@ pub(super) struct ComparisonSamples {
     pub titles: Vec<String>,
     /// Samples of each side, the old first.
     pub sample_counts: [usize; 2],
-    /// Notes for the reader.
     pub notes: Vec<String>,
     /// Settings of both sides without a valid run on each.
     pub unjudged: Vec<String>,
@@ -50,7 +49,6 @@ pub(super) struct ComparisonSamples {
     pub one_sided: Vec<(String, String, BuildSide)>,
     /// The invalid part of each setting.
     pub excluded: Vec<ExcludedRuns>,
-    /// Losses of the new side.
     pub losses: Vec<String>,
 }
 

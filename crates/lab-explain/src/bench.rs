@@ -19,12 +19,10 @@ pub(super) struct ExplainBench<'a> {
     pub settings: &'a Settings,
     /// None if the subject needs no Python.
     python: Option<Python>,
-    /// Folder of the hook.
     pub hook: PathBuf,
     /// The named Redis server, or a scratch one; none if scripts connect to their own, or the bus uses another
     /// transport.
     pub target: Option<ExplainedServer>,
-    /// Observed traffic of the user's scripts, once known.
     pub traffic: Option<ScriptTraffic>,
     /// Floors of bare sockets, by whether the subscriber spins, and by the pause before each message.
     floors: BTreeMap<(bool, u64), SocketFloor>,

@@ -44,7 +44,6 @@ pub(super) struct ScriptCommand {
     pub plain: u32,
     /// Timeout of a run, in seconds.
     pub timeout_s: f64,
-    /// Environment variables of all processes.
     pub environment: BTreeMap<String, String>,
     /// Whether their output goes to standard error; otherwise it is discarded.
     pub show: bool,
@@ -76,7 +75,6 @@ struct LaunchedRun {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct ScriptOutcome {
-    /// Rows of each process.
     pub traces: Vec<ProcessTrace>,
     /// Failure and remedy, if any; rows until then stay.
     pub problem: Option<String>,

@@ -99,12 +99,10 @@ pub(super) struct BatchPlan {
 }
 
 impl BatchPlan {
-    /// Returns the messages per second.
     pub fn rate(&self) -> f64 {
         1e9 / self.every_ns as f64
     }
 
-    /// Returns the approximate duration, in seconds.
     pub fn seconds(&self) -> f64 {
         self.count as f64 * self.every_ns.max(self.pause_ns) as f64 / 1e9
     }
@@ -203,7 +201,6 @@ impl ProcessPair {
         Ok(Self { publisher, subscriber, rows })
     }
 
-    /// Runs an order, and returns its batch.
     pub fn run(&mut self, order: BatchPlan) -> Result<BatchResult, LabError> {
         let [publisher_rows, subscriber_rows] = self.rows.clone().map_or([None, None], |rows| rows.map(Some));
         self.subscriber.send(&serde_json::json!({ "out": subscriber_rows }).to_string())?;
@@ -240,7 +237,6 @@ fn read_trace(path: &Path) -> Result<ProcessTrace, LabError> {
 }
 
 impl BatchResult {
-    /// Returns the counts of sent, received and lost messages.
     pub fn counts(&self) -> MessageCounts {
         let (sent, received) = (self.published.len() as u64, self.received.len() as u64);
         let numbers: HashSet<u64> = self.received.iter().map(|[number, _]| *number).collect();
@@ -266,7 +262,6 @@ impl BatchResult {
         hop(self.arrivals(1))
     }
 
-    /// Returns the hop of the publish call.
     pub fn publish(&self) -> Hop {
         hop(self.published.iter().map(|&[_, called, returned]| (called, returned)).collect())
     }
@@ -276,7 +271,6 @@ impl BatchResult {
         median(self.arrivals(0).into_iter().map(|(from, to)| to.saturating_sub(from) as f64).collect())
     }
 
-    /// Returns the lateness of each call.
     pub fn lateness_ns(&self) -> Vec<f64> {
         self.published.iter().map(|[intended, called, _]| called.saturating_sub(*intended) as f64).collect()
     }

@@ -26,7 +26,6 @@ pub(super) struct ProcessTrace {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ProcessDescription {
-    /// File name of the script.
     pub program: String,
     /// Path of its interpreter.
     pub executable: PathBuf,
@@ -126,7 +125,6 @@ enum TraceLine {
 }
 
 impl ProcessTrace {
-    /// Reads the file of one process.
     pub fn load(path: &Path) -> Result<Self, LabError> {
         let text = fs::read_to_string(path).map_err(|e| LabError::file(path, e))?;
         let mut watched = Self::default();

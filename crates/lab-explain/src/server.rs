@@ -20,16 +20,13 @@ pub(super) struct ExplainedServer {
     pub url: String,
     /// Display form of the URL, without a password.
     pub name: String,
-    /// Name and version of the server.
     pub software: Software,
-    /// Notes for readers of the figures.
     pub notes: Vec<String>,
     /// Process of a scratch server, which ends with this value; none for the user's server.
     scratch: Option<ScratchServer>,
 }
 
 impl ExplainedServer {
-    /// Opens the server of a URL.
     pub fn named(lab: &Lab<'_>, url: &str) -> Result<Self, LabError> {
         Self::open(lab, url.to_owned(), None)
     }
@@ -71,7 +68,6 @@ impl ExplainedServer {
         Some(format!("unix://{}", path.display()))
     }
 
-    /// Returns the address and the login.
     pub fn info(&self) -> &ConnectionInfo {
         &self.info
     }

@@ -20,7 +20,6 @@ pub(super) struct StageDefinition {
     pub name: &'static str,
     /// Label for readers.
     pub label: &'static str,
-    /// Group of the stage.
     pub group: StageGroup,
 }
 

@@ -27,7 +27,6 @@ const LOG: &str = "shm://";
 
 /// Open scratch servers, and pairs that stay connected.
 pub(super) struct Testbed {
-    /// Order to a pair for each batch.
     pub batch: BatchPlan,
     servers: Vec<(ServerPlacement, ExplainedServer)>,
     pairs: Vec<(PairSetup, ProcessPair)>,
@@ -40,7 +39,6 @@ pub(super) struct Testbed {
 }
 
 impl Testbed {
-    /// Creates a testbed with this batch.
     pub fn new(batch: BatchPlan) -> Self {
         Self { batch, servers: Vec::new(), pairs: Vec::new(), opened: 0, lists: Vec::new(), combined_python: None }
     }

@@ -69,7 +69,6 @@ impl ScriptTraffic {
         })
     }
 
-    /// Returns the path of the messages.
     pub fn message_path(&self) -> MessagePath {
         if self.sends.ends_with("push") { MessagePath::Queue } else { MessagePath::Channel }
     }

@@ -216,7 +216,6 @@ fn nats() -> Result<TrialSide, Option<String>> {
 }
 
 impl TrialSide {
-    /// Returns the words for a reader of the result.
     pub fn text(&self) -> String {
         match self {
             Self::Cold(flavour) => format!("a new process a message, {}", flavour.text()),

@@ -40,12 +40,10 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
-    /// Starts without a quote.
     pub fn new(account: AccountId) -> Self {
         Self { top: TopOfBook::default(), account }
     }
 
-    /// Returns the account that it trades for.
     pub fn account(&self) -> AccountId {
         self.account
     }

@@ -462,7 +462,6 @@ impl BenchVenue {
         Ok(done > 0)
     }
 
-    /// Runs turns until the stop flag is set.
     pub fn serve(&mut self, wait: Wait, stop: &AtomicBool) -> Result<(), LabError> {
         let rest = match wait {
             Wait::Busy => IdleAction::Spin,

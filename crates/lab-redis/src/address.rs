@@ -78,7 +78,6 @@ impl BenchAddress {
         }
     }
 
-    /// Returns its Unix socket, if it has one.
     pub fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
@@ -100,7 +99,6 @@ impl BenchAddress {
         all.flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
     }
 
-    /// Returns the commands that log in.
     pub fn login(&self) -> Vec<Vec<String>> {
         let mut commands = Vec::new();
         if let Some(password) = &self.password {

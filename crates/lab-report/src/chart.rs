@@ -75,7 +75,6 @@ impl ChartFrame {
 
 /// The end of a line.
 pub(super) struct LineEnd {
-    /// The line's number.
     pub number: usize,
     /// The end of the line; `None` if its label is at the height of the whole line.
     pub x: Option<f64>,

@@ -44,7 +44,6 @@ impl RecordedRows {
         Some((self.pushes.first()?[0], self.pushes.last()?[1]))
     }
 
-    /// Returns the time of the last push's call.
     pub fn last_call(&self) -> Option<u64> {
         self.pushes.last().map(|push| push[0])
     }

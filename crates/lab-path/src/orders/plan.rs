@@ -30,7 +30,6 @@ pub(crate) struct OrderBatch {
     pub interval_ns: Option<u64>,
     /// The group whose orders it cancels, instead of sending new ones.
     pub cancels: Option<u32>,
-    /// Whether the system's caches are evicted before each request.
     pub evict: bool,
     /// The number of its first request.
     pub first: u64,

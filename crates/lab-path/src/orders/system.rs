@@ -38,7 +38,6 @@ const VENUE_TIMEOUT_NS: i64 = 10_000_000_000;
 pub(super) struct SystemLoad {
     /// The number of requests of all groups.
     pub expected: usize,
-    /// Whether caches are evicted.
     pub evicts_caches: bool,
     /// Inputs between two snapshots; zero for none.
     pub snapshot_every: u64,
@@ -167,7 +166,6 @@ impl OrdersSystem {
         OrdersProcesses { lanes: self.oms_role.lanes.clone(), oms, venue }
     }
 
-    /// Runs a group.
     pub fn run_batch(&mut self, batch: &OrderBatch) -> Result<BatchAnswers, LabError> {
         if self.is_foreign {
             return run_client_batch(self.client.as_mut(), "go", batch);

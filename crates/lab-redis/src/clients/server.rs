@@ -27,9 +27,7 @@ pub(super) struct SetGetServer {
     tcp: Option<String>,
     /// Its Unix socket's URL, in the form that every client knows.
     unix: Option<String>,
-    /// The server's software.
     pub software: Software,
-    /// Notes for a reader of the figures.
     pub notes: Vec<String>,
     /// The scratch server, which ends with this value; `None` for a user's server.
     scratch: Option<ScratchServer>,
@@ -66,7 +64,6 @@ impl SetGetServer {
         }
     }
 
-    /// Returns whether it is a scratch server on this machine.
     pub fn is_scratch(&self) -> bool {
         self.scratch.is_some()
     }
@@ -76,7 +73,6 @@ impl SetGetServer {
         self.tcp.as_deref().and_then(|url| Some((url, BenchAddress::parse(url).ok()?.endpoint())))
     }
 
-    /// Returns its Unix socket's URL.
     pub fn unix(&self) -> Option<&str> {
         self.unix.as_deref()
     }

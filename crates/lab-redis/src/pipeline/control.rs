@@ -71,7 +71,6 @@ impl ControlConnection {
         }
     }
 
-    /// Returns a section of the server's INFO.
     pub fn info(&mut self, section: &str) -> Result<BTreeMap<String, String>, LabError> {
         let ServerReply::Text(text) = self.execute(&["INFO", section])? else { return Ok(BTreeMap::new()) };
         let pairs = text.lines().filter_map(|line| line.split_once(':'));

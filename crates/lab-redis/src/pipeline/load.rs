@@ -58,7 +58,6 @@ pub struct PipelineRole {
 pub(super) struct RunLimit {
     /// The number of commands; if there is none, the run ends when the duration is over and `least` commands are sent.
     pub count: Option<u64>,
-    /// The duration, in nanoseconds.
     pub duration_ns: u64,
     /// Min commands.
     pub least: u64,
@@ -68,21 +67,15 @@ pub(super) struct RunLimit {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct LoadReport {
-    /// The number of commands sent.
     pub sent: u64,
-    /// The number of replies.
     pub received: u64,
-    /// The number of error replies.
     pub errors: u64,
-    /// The text of the first error.
     pub first_error: Option<String>,
     /// Numbers that were not the previous number plus 1.
     pub disordered: u64,
     /// Time from the first send to the last receipt, in nanoseconds.
     pub elapsed_ns: u64,
-    /// The share of batches that were sent late, 0 to 1.
     pub late_share: f64,
-    /// The generator's resource usage meanwhile.
     pub used: ResourceUsage,
     /// The reason for an early end.
     pub failed: Option<String>,
@@ -153,7 +146,6 @@ pub(super) struct LoadProgress {
     pub clock: HostClock,
     /// The intended, send and answer time of each batch, in ticks.
     pub rows: Vec<[u64; 3]>,
-    /// The number of commands sent.
     pub sent: u64,
     /// The number of system calls.
     pub calls: u64,
@@ -200,7 +192,6 @@ impl LoadProgress {
         }
     }
 
-    /// Records an answered batch.
     #[inline]
     pub fn record_batch(&mut self, intended: u64, sent: u64, answered: u64) {
         self.rows.push([intended, sent, answered]);

@@ -54,7 +54,6 @@ impl From<InvalidReply> for io::Error {
 }
 
 impl ReplyReceiver {
-    /// Takes received bytes.
     #[inline]
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(), InvalidReply> {
         match self {
@@ -66,7 +65,6 @@ impl ReplyReceiver {
         }
     }
 
-    /// Returns the number of complete replies so far.
     #[inline]
     pub fn received(&self) -> u64 {
         match self {
@@ -92,7 +90,6 @@ impl ReplyReceiver {
         }
     }
 
-    /// Returns the text of the first error.
     pub fn first_error(&self) -> Option<String> {
         match self {
             Self::Replies(replies) if !replies.first_error.is_empty() => {

@@ -132,7 +132,6 @@ impl ClaimedKey {
         Ok(key)
     }
 
-    /// Returns the key's name.
     pub fn name(&self) -> &str {
         &self.name
     }

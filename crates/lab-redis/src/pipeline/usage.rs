@@ -9,7 +9,6 @@ use tickpath_clock::sleep_ns;
 /// Usage of a process with all its threads so far; `None` where the kernel does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ResourceUsage {
-    /// CPU time, in nanoseconds.
     pub cpu_ns: Option<u64>,
     /// Context switches, voluntary or not.
     pub switches: Option<u64>,
@@ -31,7 +30,6 @@ impl ResourceUsage {
         Self { calls: None, ..Self::of(std::process::id()) }
     }
 
-    /// Returns the usage since an earlier reading.
     pub fn since(self, before: Self) -> Self {
         let taken = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         Self {
@@ -41,7 +39,6 @@ impl ResourceUsage {
         }
     }
 
-    /// Returns whether nothing is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
