@@ -1,8 +1,7 @@
 //! A control group with a CPU quota, which this process enters with its children, as in a container.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Mount points for groups with CPU quotas: version 1, then version 2.
 const V1: [&str; 2] = ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"];

@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::records::ProcessTrace;
-use tickpath_lab_harness::Child;
-use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_result::median;
 use tickpath_lab_tools::python::Python;
 

@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use tickpath_clock::Calibration;
 
 use super::records::ProcessTrace;
-use tickpath_lab_harness::Child;
 use tickpath_lab_harness::samples::Samples;
-use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_result::{Hop, MessageCounts, median};
 use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::scripts::Library;

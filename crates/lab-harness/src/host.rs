@@ -12,16 +12,15 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 
-use tickpath_clock::SchedulingGap;
-use tickpath_clock::{Calibration, Clock, ClockOffset, HostClock, WakeUpSamples, cpus, pin_to_cpu, relax};
+use tickpath_clock::{
+    Calibration, Clock, ClockOffset, HostClock, SchedulingGap, WakeUpSamples, cpus, pin_to_cpu, relax,
+};
 use tickpath_log::SharedWords;
 
 use crate::samples::Samples;
-use crate::{Lab, LabError};
-use crate::{Parent, ProcessRole};
+use crate::{Lab, LabError, Parent, ProcessRole};
 use serde::{Deserialize, Serialize};
-use tickpath_lab_result::histogram;
-use tickpath_lab_result::{Host, Run, Series};
+use tickpath_lab_result::{Host, Run, Series, histogram};
 
 /// Role that answers on a shared cache line or on a socket.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -20,10 +20,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{Clock, HostClock, pin_to_cpu, set_timer_slack, sleep_ns, yield_now};
 
-use crate::ProcessRole;
 use crate::host::on_cpu;
-use crate::{Child, Parent};
-use crate::{Lab, LabError};
+use crate::{Child, Lab, LabError, Parent, ProcessRole};
 use tickpath_lab_result::median;
 
 /// Max round trip, in milliseconds.

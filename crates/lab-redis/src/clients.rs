@@ -38,8 +38,7 @@ use server::SetGetServer;
 use tickpath_lab_compare::in_turn;
 use tickpath_lab_harness::attribution::drop_attribution;
 use tickpath_lab_harness::samples::{Samples, load};
-use tickpath_lab_harness::{Lab, LabError, StabilityCheck};
-use tickpath_lab_harness::{Parent, ProcessRole};
+use tickpath_lab_harness::{Lab, LabError, Parent, ProcessRole, StabilityCheck};
 use tickpath_lab_result::{MessageCounts, ResultFile, Run};
 
 /// All clients, in the order of their turns. A new client adds its file and its entry here.

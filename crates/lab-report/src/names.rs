@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::quantity::{duration, figure, size};
-use tickpath_lab_result::short_name;
-use tickpath_lab_result::{ResultFile, Run, RunPhase};
+use tickpath_lab_result::{ResultFile, Run, RunPhase, short_name};
 
 /// Titles that distinguish the runs of a file with as few words as possible.
 pub(super) struct RunTitles {

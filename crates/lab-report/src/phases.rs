@@ -10,8 +10,7 @@ use super::page::{PageSection, table};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, duration, duration_or_none, size};
 use super::sentence::median_figure;
-use tickpath_lab_result::short_name;
-use tickpath_lab_result::{Hop, ResultFile, Run, RunPhase, median};
+use tickpath_lab_result::{Hop, ResultFile, Run, RunPhase, median, short_name};
 
 /// Returns a table for `one_way` and `round_trip`, and another for the publish call.
 pub(super) fn section(result: &ResultFile) -> Option<PageSection> {

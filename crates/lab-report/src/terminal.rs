@@ -1,17 +1,16 @@
 //! Text for a terminal: a screen of headlines, findings, ratios and a table; or, if that is no longer or was requested,
 //! every run too.
 
-use super::group;
 use super::ink::{TerminalStyle, percentiles_in, wrapped};
 use super::markup::plain;
 use super::names::RunTitles;
 use super::overview::overviews;
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, duration_or_none};
-use super::runs;
 use super::sentence::{
     NEAREST_RANK, comparison, facts, footnote, headlines, hop_remark, host, invalid_runs, unreported_comparisons,
 };
+use super::{group, runs};
 use tickpath_lab_result::{Hop, PERCENTILES, ResultFile, Run};
 
 /// Properties of a terminal.

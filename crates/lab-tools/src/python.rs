@@ -15,8 +15,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use tickpath_lab_harness::LabError;
-use tickpath_lab_harness::{Child, Lab, ProgressSink};
+use tickpath_lab_harness::{Child, Lab, LabError, ProgressSink};
 
 use crate::program_cache::{self, FolderError, ProgramFailure, cache};
 

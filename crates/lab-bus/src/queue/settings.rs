@@ -7,8 +7,7 @@ use super::record::MIN_RECORD_BYTES;
 use tickpath_bus::url::redact_logins;
 use tickpath_lab_harness::LabError;
 use tickpath_lab_harness::targets::is_log;
-use tickpath_lab_result::Params;
-use tickpath_lab_result::short_name;
+use tickpath_lab_result::{Params, short_name};
 
 /// Default time for a slow target, in seconds.
 pub const DEFAULT_S: f64 = 4.0;

@@ -11,9 +11,8 @@ use tickpath_clock::{Clock, HostClock, pin_to_cpu};
 
 use super::client::{ClientRuntime, SetGetClient, SetGetWork};
 use super::role::{SetGetResult, SetGetRole};
-use tickpath_lab_harness::LabError;
-use tickpath_lab_harness::Parent;
 use tickpath_lab_harness::samples::{preallocated_rows, save};
+use tickpath_lab_harness::{LabError, Parent};
 
 /// All clients of the crate redis: a command at a time; both commands of a pair in a pipeline; and on tokio with a
 /// single thread, whose workers share a connection.
