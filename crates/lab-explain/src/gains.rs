@@ -160,8 +160,7 @@ fn measure_rounds(
         let pair = match measure_round(round, trial, bench, testbed, &mut run.counts) {
             Ok(pair) => pair,
             Err(error) => {
-                run.notes.push(error.to_string());
-                run.valid = false;
+                run.refuse(error.to_string());
                 done = Err(error);
                 break;
             }

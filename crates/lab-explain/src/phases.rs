@@ -66,8 +66,7 @@ pub(super) fn run(
         let around = StabilityCheck::begin(bench.lab, bench.settings.cpus)?;
         let done = measure(bench, &mut pair, order, between, &mut run);
         if let Err(error) = &done {
-            run.valid = false;
-            run.notes.push(error.to_string());
+            run.refuse(error.to_string());
         } else if phase == RunPhase::Steady {
             run.notes.extend(left_out.clone());
         }

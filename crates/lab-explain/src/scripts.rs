@@ -369,16 +369,14 @@ fn judge(run: &mut Run, outcome: &ScriptOutcome, scripts: &ScriptCommand) {
         run.notes.push("the companion was not seen to subscribe before the first run".to_owned());
     }
     if let Some(problem) = &outcome.problem {
-        run.valid = false;
-        run.notes.push(problem.clone());
+        run.refuse(problem.as_str());
     }
     if outcome.subscribed && run.counts.received == 0 {
         run.counts.lost = run.counts.sent;
     }
     if run.counts.lost > 0 {
-        run.valid = false;
-        run.notes.push(format!(
-            "{} messages were sent and not received; start who receives them earlier, or look why it missed them",
+        run.refuse(format!(
+            "{} messages were sent and not received; start the receiver earlier, or look why it missed them",
             run.counts.lost
         ));
     }

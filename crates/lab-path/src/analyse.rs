@@ -327,8 +327,7 @@ impl RequestGroup {
         let open = |became| self.with_decision(became).filter(|s| !s.answered).count();
         let (left, kept) = (open(RequestDecision::Released), open(RequestDecision::Kept));
         if left > 0 {
-            run.valid = false;
-            run.notes.push(format!("{left} requests had no answer of the venue: they are in no hop that ends there"));
+            run.refuse(format!("{left} requests had no answer of the venue: they are in no hop that ends there"));
         }
         if kept > 0 {
             run.notes.push(format!(

@@ -200,8 +200,7 @@ impl<'a> ClientRepetition<'a> {
     /// Returns the run of a failed turn.
     fn failed(&self, settings: &Settings, runtimes: &Runtimes, target: &SetGetServer, error: &LabError) -> Run {
         let mut run = self.describe(settings, runtimes, target);
-        run.valid = false;
-        run.notes.push(error.to_string());
+        run.refuse(error.to_string());
         run
     }
 }
@@ -257,15 +256,13 @@ fn add_outcome(run: &mut Run, outcome: &SetGetResult, wanted: u64) {
     let with_connect = per_s(connect_ns + elapsed_ns).map(|rate| ("throughput_with_connect_per_s".to_owned(), rate));
     run.figures.extend(with_connect);
     if mismatched > 0 {
-        run.valid = false;
-        run.notes.push(format!(
-            "{mismatched} keys did not hold what was set; look for somebody else who writes to them, or a server that \
+        run.refuse(format!(
+            "{mismatched} keys did not hold what was set; look for another client that writes to them, or a server that \
              evicts keys"
         ));
     }
     if pairs != wanted {
-        run.valid = false;
-        run.notes.push(format!("{pairs} of {wanted} pairs came to their end; try again"));
+        run.refuse(format!("{pairs} of {wanted} pairs completed; try again"));
     }
 }
 

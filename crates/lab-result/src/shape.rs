@@ -378,6 +378,12 @@ impl ResultFile {
 }
 
 impl Run {
+    /// Marks the run as not valid, and notes the reason.
+    pub fn refuse(&mut self, why: impl Into<String>) {
+        self.valid = false;
+        self.notes.push(why.into());
+    }
+
     /// Messages that were sent together, as text.
     pub fn batch_text(&self) -> Option<String> {
         match self.batch.as_ref()? {

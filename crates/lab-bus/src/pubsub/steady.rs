@@ -141,9 +141,7 @@ fn assemble(
         drop_attribution(&mut run);
     }
     if received.received == 0 {
-        run.valid = false;
-        run.notes
-            .push("nothing was received; look at the server's log, and whether this user may subscribe".to_owned());
+        run.refuse("nothing was received; look at the server's log, and whether this user may subscribe");
     }
     if published.refused > 0 {
         run.notes.push(format!("the topic was full {} times; the publisher tried again", published.refused));
@@ -152,8 +150,7 @@ fn assemble(
     note_reconnects(&mut run, "receiver", received.reconnects);
     refuse_reordered(&mut run);
     if run.counts.lost > 0 && settings.policy != Some(Policy::Overwrite) {
-        run.valid = false;
-        run.notes.push(format!("{} messages were lost on a topic that promises to keep them", run.counts.lost));
+        run.refuse(format!("{} messages were lost on a topic that promises to keep them", run.counts.lost));
     } else if settings.rate.is_some() {
         // At full speed a topic may overwrite messages that its reader has not taken; at a sustained rate none may be
         // lost.
@@ -215,14 +212,11 @@ fn report_stalls(
 fn judge(run: &mut Run, settings: &Settings, published: &PublisherResult, took_ns: i64) {
     let reached = published.planned_ns as f64 / took_ns as f64;
     if took_ns > 0 && reached < 0.99 && settings.count > 1 && !settings.is_stalled {
-        run.valid = false;
-        run.notes.push(format!("the generator reached {:.1} % of its rate; use a lower --rate", 100.0 * reached));
+        run.refuse(format!("the generator reached {:.1} % of its rate; use a lower --rate", 100.0 * reached));
     }
     if published.late_share > 0.01 {
-        run.valid = false;
         let share = 100.0 * published.late_share;
-        run.notes
-            .push(format!("{share:.1} % of sends came late by more than the interval or 10 µs; use a lower --rate"));
+        run.refuse(format!("{share:.1} % of sends came late by more than the interval or 10 µs; use a lower --rate"));
     }
 }
 

@@ -18,7 +18,7 @@ fn reconnects_of_either_end_are_counted_or_noted_as_unknown() {
                 "the receiver's connection was lost and made again once",
             ],
         ),
-        (None, Some(0), None, &["the sender's client does not tell when it connects anew"]),
+        (None, Some(0), None, &["the sender's client does not report reconnects"]),
     ] {
         let mut run = Run { valid: true, ..Run::default() };
         note_reconnects(&mut run, "sender", sender);

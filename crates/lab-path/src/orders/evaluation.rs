@@ -277,26 +277,22 @@ fn client_hops(
 fn note_irregularities(run: &mut Run, batch: &OrderBatch, answered: &BatchAnswers) {
     refuse_loss(run);
     if answered.missed > 0 {
-        run.valid = false;
         let missed = answered.missed;
-        run.notes.push(format!("the client was lapped and missed {missed} reports: order_round_trip lacks them"));
+        run.refuse(format!("the client was lapped and missed {missed} reports: order_round_trip lacks them"));
     }
     if answered.restamped > 0 {
-        run.valid = false;
         let times = answered.restamped;
-        run.notes.push(format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
+        run.refuse(format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
     }
     if batch.interval_ns.is_some() && answered.late * 100 > batch.count {
-        run.valid = false;
         let late_us = batch.late_ns() / 1_000;
-        run.notes.push(format!("{} of {} orders went out more than {late_us} µs late", answered.late, batch.count));
+        run.refuse(format!("{} of {} orders went out more than {late_us} µs late", answered.late, batch.count));
     }
     if answered.denied > 0 {
         run.notes.push(format!("{} orders were denied by the risk checks", answered.denied));
     }
     if answered.unanswered > 0 {
-        run.valid = false;
-        run.notes.push(format!("{} orders had no answer of the venue in time", answered.unanswered));
+        run.refuse(format!("{} orders had no answer of the venue in time", answered.unanswered));
     }
 }
 

@@ -34,26 +34,26 @@ pub(super) fn apply_rules(run: &mut Run, fed: &FeedResult, traded: &StrategyResu
     let lost_orders = traded.orders.saturating_sub(journaled);
     run.counts.lost += lost_orders;
     if took_ns > 0.0 && (fed.planned_ns as f64) < 0.99 * took_ns {
-        refuse(run, format!("the feed reached {:.1} % of its rate", 100.0 * fed.planned_ns as f64 / took_ns));
+        run.refuse(format!("the feed reached {:.1} % of its rate", 100.0 * fed.planned_ns as f64 / took_ns));
     }
     if fed.late_share > 0.01 {
-        refuse(run, format!("{:.1} % of ticks were published late", 100.0 * fed.late_share));
+        run.refuse(format!("{:.1} % of ticks were published late", 100.0 * fed.late_share));
     }
     if lost_orders > 0 {
         run.figures.insert("orders_lost".to_owned(), lost_orders as f64);
-        refuse(run, format!("{lost_orders} of {} orders were lost on the way to the journal", traded.orders));
+        run.refuse(format!("{lost_orders} of {} orders were lost on the way to the journal", traded.orders));
     }
     if run.counts.left > 0 {
         let left = run.counts.left;
-        refuse(run, format!("{left} orders had no answer of the venue in time: they are in no hop that ends there"));
+        run.refuse(format!("{left} orders had no answer of the venue in time: they are in no hop that ends there"));
     }
     if traded.lapped > 0 {
         let lapped = traded.lapped;
-        refuse(run, format!("the strategy was lapped and missed {lapped} reports: order_round_trip lacks them"));
+        run.refuse(format!("the strategy was lapped and missed {lapped} reports: order_round_trip lacks them"));
     }
     if traded.restamped > 0 {
         let times = traded.restamped;
-        refuse(run, format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
+        run.refuse(format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
     }
     if traded.missed > 0 {
         run.notes.push(format!("the strategy was lapped and missed {} ticks", traded.missed));
@@ -74,11 +74,6 @@ pub(super) fn apply_rules(run: &mut Run, fed: &FeedResult, traded: &StrategyResu
     note_reconnects(run, "strategy", traded.reconnects);
     refuse_reordered(run);
     refuse_loss(run);
-}
-
-fn refuse(run: &mut Run, why: String) {
-    run.valid = false;
-    run.notes.push(why);
 }
 
 #[cfg(test)]
