@@ -20,7 +20,7 @@ impl CpuQuotaGroup {
         let parent = V1.iter().map(Path::new).find(|mount| mount.join("cpu.cfs_quota_us").exists());
         let group = parent.unwrap_or(Path::new(V2)).join(format!("tickpath-check-{}", std::process::id()));
         let home = original_group(parent)
-            .ok_or_else(|| io::Error::other("the kernel does not tell the group of a process"))?;
+            .ok_or_else(|| io::Error::other("the kernel does not report the group of a process"))?;
         fs::create_dir(&group)?;
         let limit = Self { group, original_group: home };
         match parent {

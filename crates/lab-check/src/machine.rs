@@ -166,7 +166,7 @@ impl fmt::Display for TailPercentile {
         write!(f, "{} p99 {}", self.hop, ms(self.raw))?;
         match self.without_host {
             Some(rest) => write!(f, ", {} without the host", ms(rest)),
-            None => f.write_str(", whose is not told"),
+            None => f.write_str(", its cause unknown"),
         }
     }
 }

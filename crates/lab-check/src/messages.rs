@@ -264,7 +264,7 @@ mod tests {
     fn a_run_aborted_by_another_cause_reports_no_fault() {
         let words = ["subscriber", "signal: 9"];
         let failed = |why: &str| judge_broken_run(Err(LabError::Failed(why.to_owned())), "", &words).is_detected;
-        assert!(failed("the subscriber process failed: it ended without a word (signal: 9 (SIGKILL))"));
+        assert!(failed("the subscriber process failed: it ended without a result (signal: 9 (SIGKILL))"));
         assert!(!failed("the subscriber process failed: no memory is left"));
         assert!(!judge_broken_run(Ok(lossy(false, &["another note"])), "", &[]).is_detected);
     }

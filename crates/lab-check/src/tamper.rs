@@ -57,7 +57,7 @@ impl Tamper {
     pub fn end(mut self) -> Result<u64, LabError> {
         self.is_over.store(true, Ordering::Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);
-        ended.and_then(Result::ok).unwrap_or_else(|| Err(LabError::Failed("who tampers ended by itself".to_owned())))
+        ended.and_then(Result::ok).unwrap_or_else(|| Err(LabError::Failed("the tamper ended by itself".to_owned())))
     }
 }
 
@@ -88,7 +88,7 @@ struct TamperForwarder {
 
 impl TamperForwarder {
     fn forward_all(mut self, mut heard: Box<dyn Subscriber>, is_over: &AtomicBool) -> Result<u64, LabError> {
-        let failed = |e: String| LabError::Failed(format!("who tampers cannot go on: {e}"));
+        let failed = |e: String| LabError::Failed(format!("the tamper failed: {e}"));
         while !is_over.load(Ordering::Relaxed) {
             self.stall();
             let mut done = Ok(());

@@ -28,7 +28,7 @@ fn broker_finding(url: &str, about: &ServerDescription, transport: &Transport) -
         (None, Some(why)) if about.settings.values().all(Result::is_err) => {
             return Finding::unknown(transport.name, why.clone());
         }
-        (None, _) => "no version told",
+        (None, _) => "unknown version",
     };
     let place = url.split_once("://").map_or(url, |(_, rest)| rest);
     let place = place.rsplit_once('@').map_or(place, |(_, place)| place);

@@ -37,10 +37,10 @@ pub(super) fn frequency(host: &HostFiles) -> Finding {
 pub(super) fn siblings(host: &HostFiles) -> Finding {
     const NAME: &str = "hyperthreads";
     let Some(first) = host.read("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list") else {
-        return Finding::unknown(NAME, "the kernel does not tell which processors share a core");
+        return Finding::unknown(NAME, "the kernel does not report which processors share a core");
     };
     if !first.contains([',', '-']) {
-        return Finding::good(NAME, "each processor is a core of its own, as far as this machine is told");
+        return Finding::good(NAME, "each processor is a core of its own, as far as this machine reports");
     }
     Finding::latency(
         NAME,
@@ -60,7 +60,7 @@ pub(super) fn isolated(host: &HostFiles) -> Finding {
             "isolcpus=… on the kernel's command line; tickpath doctor --script prints the line for this machine",
         ),
         Some(list) => Finding::good(NAME, list),
-        None => Finding::unknown(NAME, "the kernel does not tell"),
+        None => Finding::unknown(NAME, "the kernel does not report it"),
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) fn clock_source(host: &HostFiles) -> Finding {
             "each reading of the time is a system call of 0.2 to 2 µs, in every program and broker here",
             "clocksource=tsc tsc=reliable on the kernel's command line",
         ),
-        None => Finding::unknown(NAME, "the kernel does not tell"),
+        None => Finding::unknown(NAME, "the kernel does not report it"),
     }
 }
 

@@ -115,7 +115,7 @@ impl Finding {
     }
 
     pub(crate) fn unknown(name: &'static str, why: impl Into<String>) -> Self {
-        let value = "not told here".to_owned();
+        let value = "not reported here".to_owned();
         Self { name, value, state: FindingState::Unknown, why: why.into(), remedy: String::new() }
     }
 }

@@ -13,7 +13,7 @@ const WANTED_SHARED_BYTES: u64 = 1 << 30;
 pub(super) fn transparent_huge_pages(host: &HostFiles) -> Finding {
     const NAME: &str = "transparent huge pages";
     let Some(text) = host.read("/sys/kernel/mm/transparent_hugepage/enabled") else {
-        return Finding::unknown(NAME, "the kernel has none, or does not tell");
+        return Finding::unknown(NAME, "the kernel has none, or does not report them");
     };
     let chosen = text.split(['[', ']']).nth(1).unwrap_or("?").to_owned();
     if chosen != "always" {
@@ -29,11 +29,11 @@ pub(super) fn transparent_huge_pages(host: &HostFiles) -> Finding {
 }
 
 pub(super) fn huge_pages(host: &HostFiles) -> Finding {
-    const NAME: &str = "huge pages set aside";
+    const NAME: &str = "reserved huge pages";
     match host.field("/proc/meminfo", "HugePages_Total") {
         Some(0) => Finding::good(NAME, "none; the logs here fit the caches, and do without"),
         Some(pages) => Finding::good(NAME, pages.to_string()),
-        None => Finding::unknown(NAME, "/proc/meminfo does not tell"),
+        None => Finding::unknown(NAME, "/proc/meminfo does not report it"),
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn swap(host: &HostFiles) -> Finding {
     let total = host.field("/proc/meminfo", "SwapTotal");
     let free = host.field("/proc/meminfo", "SwapFree");
     let (Some(total), Some(free)) = (total, free) else {
-        return Finding::unknown(NAME, "/proc/meminfo does not tell");
+        return Finding::unknown(NAME, "/proc/meminfo does not report it");
     };
     if total == 0 {
         return Finding::good(NAME, "none");
@@ -70,7 +70,7 @@ pub(super) fn locked_memory(host: &HostFiles) -> Finding {
             ),
             Err(_) => Finding::unknown(NAME, format!("'{text}' is no number")),
         },
-        None => Finding::unknown(NAME, "/proc/self/limits does not tell"),
+        None => Finding::unknown(NAME, "/proc/self/limits does not report it"),
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) fn shared_memory_at_logout(host: &HostFiles) -> Finding {
     let status = host.read("/proc/self/status").unwrap_or_default();
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let Some(user) = ids.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()) else {
-        return Finding::unknown(NAME, "the kernel does not tell whose process this is");
+        return Finding::unknown(NAME, "the kernel does not report whose process this is");
     };
     match LogoutCleanup::read(user, &|path| host.read(path), &|folder| host.names(folder)) {
         LogoutCleanup::Kept(why) => Finding::good(NAME, format!("kept: {why}")),

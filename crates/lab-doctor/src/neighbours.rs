@@ -59,7 +59,7 @@ pub fn judge_neighbours(first: usize, others: &[CpuNeighbour]) -> Finding {
         (false, _) => Finding::latency(
             NAME,
             value,
-            "two busy threads of one core take a part of it from each other, whatever the machine is told of its cores",
+            "two busy threads of one core take a part of it from each other, whatever topology the machine reports",
             format!("keep busy threads off that one: {of_all}; of a virtual machine's host ask for whole cores"),
         ),
         (true, true) => Finding::latency(

@@ -12,16 +12,16 @@ const OBSERVATION_NS: u64 = 500_000_000;
 pub(super) fn steal(host: &HostFiles) -> Finding {
     const NAME: &str = "time taken by the hypervisor";
     let Some((before, all_before)) = stolen(host) else {
-        return Finding::unknown(NAME, "/proc/stat does not tell");
+        return Finding::unknown(NAME, "/proc/stat does not report it");
     };
     sleep_ns(OBSERVATION_NS);
-    let Some((after, all_after)) = stolen(host) else { return Finding::unknown(NAME, "/proc/stat does not tell") };
+    let Some((after, all_after)) = stolen(host) else { return Finding::unknown(NAME, "/proc/stat does not report it") };
     let percent = 100.0 * after.saturating_sub(before) as f64 / all_after.saturating_sub(all_before).max(1) as f64;
     let value = format!("{percent:.1} % within half a second");
     if percent < 1.0 {
         return Finding::good(NAME, value);
     }
-    let why = "whole milliseconds are missing from the path, at moments that nobody chooses";
+    let why = "whole milliseconds are missing from the path, at random moments";
     Finding::latency(NAME, value, why, "a dedicated host, or an instance type with its own cores")
 }
 
@@ -43,7 +43,7 @@ pub(super) fn quota(host: &HostFiles) -> Finding {
             "{cpus} CPUs by the cgroup {group}; it was stopped in {throttled} of {periods} periods so far, for {:.1} s",
             throttled_ns as f64 / 1e9
         ),
-        "whoever has used it up stands still for tens of milliseconds, spinning threads first of all",
+        "a process that has used its quota is paused for tens of milliseconds, spinning threads first of all",
         "no CPU limit for the trading path (Kubernetes: requests alone, and the static CPU manager), or a larger quota",
     )
 }
@@ -52,7 +52,7 @@ pub(super) fn allowed_cpus(host: &HostFiles) -> Finding {
     const NAME: &str = "CPUs of this process";
     let status = host.read("/proc/self/status").unwrap_or_default();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(str::trim);
-    let Some(allowed) = allowed else { return Finding::unknown(NAME, "the kernel does not tell") };
+    let Some(allowed) = allowed else { return Finding::unknown(NAME, "the kernel does not report it") };
     match host.read("/sys/devices/system/cpu/online") {
         Some(online) if online != allowed => Finding::latency(
             NAME,
@@ -109,7 +109,7 @@ pub(super) fn real_time_share(host: &HostFiles) -> Finding {
             "a spinning real-time thread is stopped for up to 50 ms of every second",
             "sysctl kernel.sched_rt_runtime_us=-1 (only with isolated CPUs: a spinning thread then owns its core)",
         ),
-        None => Finding::unknown(NAME, "the kernel does not tell"),
+        None => Finding::unknown(NAME, "the kernel does not report it"),
     }
 }
 
@@ -210,6 +210,6 @@ pub(super) fn open_files(host: &HostFiles) -> Finding {
             "LimitNOFILE=65536 in the systemd unit",
         ),
         Some(files) => Finding::good(NAME, files.to_string()),
-        None => Finding::unknown(NAME, "/proc/self/limits does not tell"),
+        None => Finding::unknown(NAME, "/proc/self/limits does not report it"),
     }
 }

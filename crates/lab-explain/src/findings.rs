@@ -144,7 +144,7 @@ fn python(run: &Run) -> Option<String> {
     (is_python && most > 0.0).then(|| {
         let phase = message(run);
         let server = match server > 0.0 {
-            true => format!("; the server's own work, as it tells, is {}", share(server, whole)),
+            true => format!("; the server's own work, as it reports, is {}", share(server, whole)),
             false => String::new(),
         };
         let (least, most) = (share(least, whole), share(most, whole));
@@ -266,7 +266,7 @@ fn clock(run: &Run) -> Option<String> {
     (*step >= MAX_STEP_SHARE * whole).then(|| {
         let own = run.figures.get("message_by_payload_clock_ns");
         let own = own.map_or(String::new(), |ns| format!(" ({} by that clock)", duration(*ns)));
-        format!("Your clock ticks in {}: it cannot tell what takes {}{own}.", duration(*step), duration(whole))
+        format!("Your clock ticks in {}: it cannot resolve {}{own}.", duration(*step), duration(whole))
     })
 }
 
@@ -430,7 +430,7 @@ mod tests {
                 "Of 5.9 ms, 4.2 ms is the connect, not the publish.",
                 "1 ms of the connect is the resolution",
                 "4 commands, each a round trip",
-                "Python is 7 % to 41 % of a cold message; the server's own work, as it tells, is 0.1 %.",
+                "Python is 7 % to 41 % of a cold message; the server's own work, as it reports, is 0.1 %.",
                 "For 600 µs the publisher only waited",
                 "each process took 150 ms, 120 ms of them to import redis",
                 "Without persistence: no gain seen, at most 1.1 times (0.90 to 1.1); PUBLISH itself writes no key.",

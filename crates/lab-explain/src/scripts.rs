@@ -366,7 +366,7 @@ fn rename_pushes(run: &mut Run, sends: &str) {
 fn judge(run: &mut Run, outcome: &ScriptOutcome, scripts: &ScriptCommand) {
     run.notes.push("no intended times: latency counts from the call".to_owned());
     if !outcome.subscribed && scripts.companion.is_some() {
-        run.notes.push("the companion was not seen to subscribe before the first run".to_owned());
+        run.notes.push("the companion did not subscribe before the first run".to_owned());
     }
     if let Some(problem) = &outcome.problem {
         run.refuse(problem.as_str());

@@ -58,7 +58,7 @@ pub(super) const STAGES: [StageDefinition; 26] = [
     StageDefinition { name: "client", label: "redis-py around the command", group: StageGroup::Python },
     StageDefinition { name: "encode", label: "encode the command", group: StageGroup::Python },
     StageDefinition { name: "send", label: "write to the socket", group: StageGroup::Other },
-    StageDefinition { name: "server", label: "the command, the mean the server tells", group: StageGroup::Other },
+    StageDefinition { name: "server", label: "the command, the mean the server reports", group: StageGroup::Other },
     StageDefinition {
         name: "kernel_and_wake_up",
         label: "kernel, and waking server and reader",

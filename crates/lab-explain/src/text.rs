@@ -55,7 +55,7 @@ pub fn text(result: &ResultFile, width: usize) -> String {
 
 const LEGEND: [&str; 2] = [
     "~ is bounded: it has no stamps of its own, but is what bare sockets, or on a log a cache line, need for the same \
-     message elsewhere, what the server tells, or a share; its bounds stand below.",
+     message elsewhere, what the server reports, or a share; its bounds stand below.",
     "? is what remains of the whole. What was had elsewhere may make the sum more than the whole.",
 ];
 

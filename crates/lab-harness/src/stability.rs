@@ -106,7 +106,7 @@ pub fn judge(run: &mut Run, crossings: [TransferTiming; 2], steal_percent: Optio
         run.figures.remove("one_way_over_transfer_ratio");
         run.notes.push(format!(
             "one cache line took {before:.0} ns before the run and {after:.0} ns after it: the host has moved its CPUs, so \
-             the run is set in no ratio to its floor"
+             the run has no ratio to its floor"
         ));
     }
 }

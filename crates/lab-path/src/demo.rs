@@ -278,7 +278,7 @@ fn demo_changes(best: &BestPlacements, [redis_py, tickpath]: [Option<&str>; 2]) 
         ),
     ];
     if redis_py.is_some() {
-        let what = "The path as people write it in Python, and ours in Rust, both over Redis, sleeping, same CPUs";
+        let what = "The path in usual Python code, and ours in Rust, both over Redis, sleeping, same CPUs";
         let name = "python_path_to_rust_path_tick_to_order";
         let both = change(name, what.to_owned(), ["in Python", "in Rust"]);
         let no_ratio = Some("no ratio: in Python the order is JSON, goes over Redis, and has no risk check or journal");
@@ -349,7 +349,7 @@ fn run_side(
     repeat: u32,
 ) -> Result<Run, LabError> {
     let server = |placed: RedisPlacement| {
-        let gone = || LabError::Failed("redis-server was there, and is not any more".to_owned());
+        let gone = || LabError::Failed("redis-server is no longer installed".to_owned());
         start(lab, placed.server_cpu)?.ok_or_else(gone)
     };
     let in_python = |library, python: Option<&Python>, url: &str| {

@@ -349,7 +349,7 @@ fn assemble(
     let calibration = lab.clock.calibration();
     let read = analyse::read(journal)?;
     let Some(group) = read.groups.get(&PATH_GROUP) else {
-        return Err(LabError::Failed("no tick came to an order; is a quote in the recording?".to_owned()));
+        return Err(LabError::Failed("no tick led to an order; check that the recording has quotes".to_owned()));
     };
     let file = |name: &str| lab.folder().join(name);
     // Tick, seen, sent, first report, first report of the venue.

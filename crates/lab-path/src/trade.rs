@@ -427,10 +427,10 @@ fn collect_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Ve
             ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_) | Notice::LineUp(_)) if !has_clients => {}
             ServerEvent::Disconnected { why, user, .. } if why == "it logged out" || user == SIDE_USER => {}
             _ if told.len() == MAX_EVENTS_KEPT => more += 1,
-            _ => told.push(format!("the OMS told its operator: {event}")),
+            _ => told.push(format!("the OMS reported: {event}")),
         }
     }
-    told.extend((more > 0).then(|| format!("the OMS told its operator {more} more sentences")));
+    told.extend((more > 0).then(|| format!("the OMS reported {more} more events")));
     told
 }
 

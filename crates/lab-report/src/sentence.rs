@@ -52,8 +52,8 @@ pub fn invalid(result: &ResultFile) -> Option<String> {
     let all = result.runs.len();
     match invalid_runs(result).count() {
         0 => None,
-        1 => Some(format!("1 of {all} runs is not valid; its notes say why.")),
-        invalid => Some(format!("{invalid} of {all} runs are not valid; their notes say why.")),
+        1 => Some(format!("1 of {all} runs is not valid; its notes have the reason.")),
+        invalid => Some(format!("{invalid} of {all} runs are not valid; their notes have the reasons.")),
     }
 }
 

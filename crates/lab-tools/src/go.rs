@@ -188,7 +188,7 @@ mod tests {
         for (said, remedy) in [
             (proxy, "GOPROXY"),
             ("write /tmp/x: no space left on device", "no space left on device"),
-            ("", "without a word"),
+            ("", "without output"),
         ] {
             let sentence = build_error(&ProgramFailure::Failed(said.to_owned())).to_string();
             assert!(sentence.contains(remedy) && sentence.contains("--client"), "{said}: {sentence}");

@@ -43,7 +43,7 @@ fn temporary_cache() -> Result<PathBuf, FolderError> {
     };
     match made {
         Ok(found) if found.is_dir() && found.uid() == me => Ok(path),
-        Ok(_) => Err(FolderError { path, reason: io::Error::other("it belongs to somebody else") }),
+        Ok(_) => Err(FolderError { path, reason: io::Error::other("it belongs to another user") }),
         Err(reason) => Err(FolderError { path, reason }),
     }
 }
@@ -95,7 +95,7 @@ impl ProgramFailure {
         match self {
             Self::Missing => "there is no such program".to_owned(),
             Self::Slow => "it does not end".to_owned(),
-            Self::Failed(text) => text.trim().lines().last().unwrap_or("it failed without a word").to_owned(),
+            Self::Failed(text) => text.trim().lines().last().unwrap_or("it failed without output").to_owned(),
         }
     }
 }

@@ -352,7 +352,7 @@ fn query_facts(program: &Path, isolated: bool, packages: &[&str]) -> Result<Inte
     let said = run(QUERY_TIMEOUT_S, program, &arguments)?;
     // A user's own start-up files may have printed earlier lines.
     let last = said.lines().last().unwrap_or_default();
-    serde_json::from_str(last).map_err(|e| ProgramFailure::Failed(format!("it said '{last}' ({e})")))
+    serde_json::from_str(last).map_err(|e| ProgramFailure::Failed(format!("unexpected output '{last}' ({e})")))
 }
 
 /// Makes an environment under another name, and renames it when it is complete. If two processes finish at the same
@@ -419,7 +419,7 @@ mod tests {
                 "not the hash by which it is pinned",
             ),
             ("ERROR: [Errno 28] No space left on device", "No space left on device"),
-            ("", "without a word"),
+            ("", "without output"),
         ] {
             let sentence = environment_error(&ProgramFailure::Failed(said.to_owned()), 1).to_string();
             assert!(sentence.contains(remedy), "{said}: {sentence}");

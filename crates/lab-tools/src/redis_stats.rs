@@ -29,7 +29,7 @@ pub fn no_answer(server: &str, error: &RedisError) -> LabError {
     } else {
         "check host and port, and whether the server runs"
     };
-    LabError::Failed(format!("{server} does not do what it is asked ({error}); {remedy}"))
+    LabError::Failed(format!("{server} refused the request ({error}); {remedy}"))
 }
 
 /// Opens a connection that is not measured, with timeouts on all calls.

@@ -66,15 +66,15 @@ pub(super) fn judge(
     }
     if counts.left > 0 {
         wrong.push(format!(
-            "{} messages were left: none came any more, or pulling failed; look at the server, and run again",
+            "{} messages were left: none arrived any more, or pulling failed; look at the server, and run again",
             counts.left
         ));
     }
     if counts.duplicated > 0 && delivery == DeliveryGuarantee::AtMostOnce {
-        wrong.push(format!("{} messages came more than once, where once is promised", counts.duplicated));
+        wrong.push(format!("{} messages arrived more than once, on an at-most-once queue", counts.duplicated));
     }
     if counts.errors > 0 {
-        wrong.push(format!("{} messages were not of this run; does somebody else use its queue?", counts.errors));
+        wrong.push(format!("{} messages were not of this run; check whether another client uses its queue", counts.errors));
     }
     if let (Some(rate), Some(last), None) = (settings.rate, last_call, &outcome.failed) {
         wrong.extend(generator_fault(settings, outcome, rate, last, calibration));

@@ -138,7 +138,7 @@ fn an_empty_host_is_reported_without_a_panic() {
 fn processors_are_judged_by_their_mutual_slowdown() {
     let one = |cpu, transfer_ns, slowdown| CpuNeighbour { cpu, transfer_ns, slowdown };
     for (others, state, words) in [
-        (vec![], FindingState::Unknown, "not told here"),
+        (vec![], FindingState::Unknown, "not reported here"),
         (
             vec![one(1, 27.0, 1.9)],
             FindingState::CostsLatency,

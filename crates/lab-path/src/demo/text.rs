@@ -56,7 +56,7 @@ fn full_text(result: &ResultFile, found: &DemoFindings) -> String {
     if let Some(run) = path_alone(result) {
         if !run.valid {
             out.push_str(&format!(
-                "\nNOT VALID: {} What the path took is shown as it was measured.\n",
+                "\nNOT VALID: {} The figures of the path are shown as measured.\n",
                 disturbed(found)
             ));
         }
@@ -100,7 +100,7 @@ fn disturbed(found: &DemoFindings) -> String {
         Some(others) => {
             format!("{others}. End what is busy, or leave it other CPUs with --cpus, and run the demo again.")
         }
-        None => "no other process was seen busy, so the host may have held this machine up. Run the demo again; the \
+        None => "no other process was busy, so the host may have stalled this machine. Run the demo again; the \
                  notes in the report say what each run broke."
             .to_owned(),
     }
@@ -191,25 +191,25 @@ fn tail_cause(run: &Run) -> Option<String> {
 }
 
 fn stall_notes(run: &Run) -> impl Iterator<Item = String> {
-    run.notes.iter().filter(|note| note.contains("stood still")).map(|note| format!("Note: {note}."))
+    run.notes.iter().filter(|note| note.contains("was stalled for")).map(|note| format!("Note: {note}."))
 }
 
 fn host_share(run: &Run) -> Option<String> {
     let hop = run.hops.get("tick_to_order")?;
     let (Some(share), Some(calm)) = (hop.host_stall_share_p999, &hop.unstalled) else {
         return Some(
-            "What the host took of the tail cannot be told for this run; see the notes in the report.".to_owned(),
+            "The host's share of the tail is unknown for this run; see the notes in the report.".to_owned(),
         );
     };
     if share < 0.005 {
-        return Some("None of the slowest thousandth was seen to be the host's.".to_owned());
+        return Some("No stall of the host explains any of the slowest thousandth.".to_owned());
     }
     let [.., raw, _] = hop.percentiles();
     let [.., without, _] = calm.percentiles();
     let told = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
     Some(format!(
-        "The host took at least {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without the orders that it \
-         stalled.",
+        "Stalls of the host explain at least {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without the \
+         stalled orders.",
         100.0 * share,
         told(raw),
         told(without)
@@ -385,14 +385,14 @@ mod tests {
             let whole = hops.iter().map(|(.., mean_ns)| mean_ns).sum::<f64>();
             let all = hops.into_iter().chain([("tick_to_order", 650, whole)]);
             let hops = all.map(|(name, p50_ns, mean_ns)| (name.to_owned(), hop(p50_ns, mean_ns))).collect();
-            let notes = vec!["the feed stood still for 50.00 ms".to_owned(), "another note".to_owned()];
+            let notes = vec!["the feed was stalled for 50.00 ms".to_owned(), "another note".to_owned()];
             let run = Run { hops, notes, ..Run::default() };
             let tail: Vec<String> = tail_cause(&run).into_iter().chain(stall_notes(&run)).collect();
             tail.join("\n")
         };
         for (means, words) in [
             ((20_010.0, 5_130.0, 510.0), "25 µs longer than the median: 80 % before the feed sent, 20 % from there"),
-            ((20_010.0, 5_130.0, 510.0), "the feed's, which was late.\nNote: the feed stood still for 50.00 ms."),
+            ((20_010.0, 5_130.0, 510.0), "the feed's, which was late.\nNote: the feed was stalled for 50.00 ms."),
             ((10.0, 25_130.0, 510.0), "The tail is the way's to the strategy"),
             ((10.0, 130.0, 25_510.0), "The tail is the order system's."),
             ((4_010.0, 4_130.0, 2_510.0), "The tail is of no part alone."),
@@ -424,6 +424,6 @@ mod tests {
         let told_of = told(false, &[BusyProcess { pid: 77, name: "rustc".to_owned(), percent: 87.4 }]);
         assert!(told_of.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU. End"), "{told_of}");
         assert!(told_of.contains("789 ns") && told_of.contains("1 of 1 runs"), "{told_of}");
-        assert!(told(false, &[]).contains("NOT VALID: no other process was seen busy"));
+        assert!(told(false, &[]).contains("NOT VALID: no other process was busy"));
     }
 }

@@ -59,7 +59,7 @@ fn reconnect(clock: &HostClock, login: &BenchLogin) -> Result<ResumeTiming, LabE
     while heard < day {
         match receive_reports(&mut client)? {
             0 if clock.ns_between(last, clock.ticks()) > REPORT_TIMEOUT_NS => {
-                return Err(LabError::Failed(format!("of {day} reports only {heard} came")));
+                return Err(LabError::Failed(format!("only {heard} of {day} reports arrived")));
             }
             0 => client.wait(1_000_000),
             more => (heard, last) = (heard + more, clock.ticks()),

@@ -178,7 +178,7 @@ impl Settings {
     /// Returns a warning for a run that ends early, or `None` where the OMS was started for the run.
     pub(super) fn open_orders_warning(&self) -> Option<&'static str> {
         let is_real = matches!(self.target, OrdersTarget::Running(_));
-        is_real.then_some("orders of this run may still be open at the venue, `tickpath orders` tells")
+        is_real.then_some("orders of this run may still be open at the venue; list them with `tickpath orders`")
     }
 
     /// Returns the progress line of a run.
@@ -194,7 +194,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
         return wrong("--count takes 1 to 50000000 orders");
     }
     if (settings.rate.is_some() || settings.in_flight.is_some()) && settings.count.is_none() {
-        return wrong("--rate and --in-flight are of one group; say how many orders with --count");
+        return wrong("--rate and --in-flight apply to one group; set its number of orders with --count");
     }
     if settings.cpus[0] == settings.cpus[1] && settings.wait.spins() {
         return wrong("client and core would both spin on one CPU; name two with --cpus, or use --wait block");
@@ -225,7 +225,7 @@ pub fn check_client(name: &str, settings: &Settings) -> Result<(), LabError> {
         return wrong("logs on to an OMS of the bench; use --target shm+unix://, unix:// or tcp://");
     }
     if count.is_none() || *full {
-        return wrong("sends one group; say how many orders with --count, and leave --full out");
+        return wrong("sends one group; set its number of orders with --count, and leave --full out");
     }
     if *sessions != 1 || in_flight.is_some() || beside.is_some() {
         return wrong(
@@ -233,7 +233,7 @@ pub fn check_client(name: &str, settings: &Settings) -> Result<(), LabError> {
         );
     }
     if order.position != "default" {
-        return wrong("knows no position effect; write position=default in --order");
+        return wrong("supports no position effect; write position=default in --order");
     }
     Ok(())
 }

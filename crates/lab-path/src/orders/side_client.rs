@@ -91,7 +91,7 @@ fn make_day(clock: &HostClock, role: &SideClientRole) -> Result<(), LabError> {
         if told > 0 {
             (heard, last) = (heard + told, clock.ticks());
         } else if clock.ns_between(last, clock.ticks()) > REPORT_TIMEOUT_NS {
-            return Err(LabError::Failed(format!("of {} reports only {heard} came", 2 * orders)));
+            return Err(LabError::Failed(format!("only {heard} of {} reports arrived", 2 * orders)));
         } else {
             client.wait(1_000_000);
         }

@@ -96,8 +96,8 @@ impl SetGetServer {
             let there = self.on_keys("EXISTS", numbers).map_err(|e| no_answer("the server", &e))?;
             if there > 0 {
                 return Err(LabError::Failed(format!(
-                    "the server has keys that begin with {}, and they are not of this bench; delete them if nobody \
-                     needs them, or try again: the name is another one then",
+                    "the server has keys of another bench that begin with {}; delete them, or try again: the next run \
+                     uses another name",
                     self.keys
                 )));
             }

@@ -52,7 +52,7 @@ pub(super) fn assemble(
     per_command(&mut run, report.used, OF_CLIENT);
     if served.is_unknown() {
         run.notes
-            .push("the server's process is not on this machine, so that what it took there is not known".to_owned());
+            .push("the server's process is not on this machine, so its resource usage is unknown".to_owned());
     }
     judge(&mut run, settings, report);
     if settings.rate.is_some() {
@@ -148,13 +148,13 @@ fn judge(run: &mut Run, settings: &Settings, report: &LoadReport) {
     if report.errors > 0 {
         let first = report.first_error.as_deref().unwrap_or("null, or a reply that was not expected");
         broken.push(format!(
-            "{} replies were errors, the first: {first}; look whether the server allows {}, and who else uses the key",
+            "{} replies were errors, the first: {first}; look whether the server allows {}, and which other client uses the key",
             report.errors, settings.command
         ));
     }
     if report.disordered > 0 {
         broken.push(format!(
-            "{} answers were not the number before and one; look whether somebody else writes the key",
+            "{} answers were not the previous number plus 1; look whether another client writes the key",
             report.disordered
         ));
     }

@@ -61,7 +61,7 @@ pub fn compare_long(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> 
         let Some(run) = runs.last_mut() else { continue };
         match measure_reply_memory(lab, &settings) {
             Ok(held) => held.describe(run),
-            Err(e) => run.notes.push(format!("what the server holds for replies is not known: {e}")),
+            Err(e) => run.notes.push(format!("the server's memory for replies is unknown: {e}")),
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ impl HeldReplyMemory {
             run.memory = Some(MemoryUse { before_bytes, after_bytes, peak_bytes });
         }
         run.notes
-            .push("the server's memory was looked at while a client wrote one pipeline and read nothing".to_owned());
+            .push("the server's memory was polled while a client wrote one pipeline and read nothing".to_owned());
         if self.accepted < self.bytes {
             run.notes.push(format!(
                 "the socket took {} of the {} bytes of the pipeline before it was full",

@@ -141,7 +141,7 @@ fn run_redis_benchmark(lab: &Lab<'_>, settings: &Settings, version: &str) -> Res
     let served = settings.target.usage().since(before);
     drop(key);
     let measured = BenchmarkResult::parse(&said).ok_or_else(|| {
-        LabError::Failed(format!("{NAME} said no line of eight fields, but: '{}'; use its version 7", said.trim()))
+        LabError::Failed(format!("{NAME} printed no line of eight fields, but: '{}'; use its version 7", said.trim()))
     })?;
     let mut run = Run {
         client: NAME.to_owned(),
@@ -159,7 +159,7 @@ fn run_redis_benchmark(lab: &Lab<'_>, settings: &Settings, version: &str) -> Res
     per_command(&mut run, served, OF_SERVER);
     // The kernel does not count its socket calls, and redis-benchmark does not report them.
     per_command(&mut run, ResourceUsage { calls: None, ..used }, OF_CLIENT);
-    run.notes.push("what the client took holds its start, too: some milliseconds".to_owned());
+    run.notes.push("the client's figures include some milliseconds of its start".to_owned());
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
 }
