@@ -100,22 +100,27 @@ impl HostFiles {
 }
 
 impl Finding {
-    pub(crate) fn good(name: &'static str, value: impl Into<String>) -> Self {
-        Self { name, value: value.into(), state: FindingState::Good, why: String::new(), remedy: String::new() }
+    pub(crate) fn good(value: impl Into<String>) -> Self {
+        Self::new(value, FindingState::Good, "", "")
     }
 
-    pub(crate) fn latency(name: &'static str, value: impl Into<String>, why: &str, remedy: impl Into<String>) -> Self {
-        let (value, remedy) = (value.into(), remedy.into());
-        Self { name, value, state: FindingState::CostsLatency, why: why.to_owned(), remedy }
+    pub(crate) fn latency(value: impl Into<String>, why: &str, remedy: impl Into<String>) -> Self {
+        Self::new(value, FindingState::CostsLatency, why, remedy)
     }
 
-    pub(crate) fn safety(name: &'static str, value: impl Into<String>, why: &str, remedy: impl Into<String>) -> Self {
-        let (value, remedy) = (value.into(), remedy.into());
-        Self { name, value, state: FindingState::RisksSafety, why: why.to_owned(), remedy }
+    pub(crate) fn safety(value: impl Into<String>, why: &str, remedy: impl Into<String>) -> Self {
+        Self::new(value, FindingState::RisksSafety, why, remedy)
     }
 
-    pub(crate) fn unknown(name: &'static str, why: impl Into<String>) -> Self {
-        let value = "not reported here".to_owned();
-        Self { name, value, state: FindingState::Unknown, why: why.into(), remedy: String::new() }
+    pub(crate) fn unknown(why: impl Into<String>) -> Self {
+        Self::new("not reported here", FindingState::Unknown, why, "")
+    }
+
+    pub(crate) fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
+    fn new(value: impl Into<String>, state: FindingState, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name: "", value: value.into(), state, why: why.into(), remedy: remedy.into() }
     }
 }
