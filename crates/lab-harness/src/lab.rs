@@ -26,6 +26,11 @@ pub trait ProgressSink {
     fn plan(&self, _runs: usize, _seconds: f64) {}
 }
 
+/// Shows no progress.
+impl ProgressSink for () {
+    fn step(&self, _what: &str, _seconds: f64) {}
+}
+
 /// Context that all workloads share: the program to spawn, a folder of the run, the clock, names.
 pub struct Lab<'a> {
     /// Path of this program.

@@ -476,13 +476,6 @@ mod tests {
         }
     }
 
-    /// Progress that is not shown.
-    struct SilentProgress;
-
-    impl ProgressSink for SilentProgress {
-        fn step(&self, _what: &str, _seconds: f64) {}
-    }
-
     #[test]
     fn a_missing_package_is_named_with_its_remedy() {
         let folder = tempfile::tempdir().unwrap();
@@ -539,7 +532,7 @@ mod tests {
                  def shown():\n    return open('/proc/self/cmdline').read().split('\\0')[:-1]\n",
             ),
         ];
-        let lab = Lab::new(PathBuf::from("/nonexistent"), &SilentProgress).unwrap();
+        let lab = Lab::new(PathBuf::from("/nonexistent"), &()).unwrap();
         let python = Python {
             program: "python3".into(),
             runtime: String::new(),

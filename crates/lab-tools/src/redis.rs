@@ -184,21 +184,13 @@ pub fn one_publish_per_process(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tickpath_lab_harness::ProgressSink;
-
-    /// Progress that is not shown.
-    struct HiddenProgress;
-
-    impl ProgressSink for HiddenProgress {
-        fn step(&self, _what: &str, _seconds: f64) {}
-    }
 
     #[test]
     fn one_publish_per_process_is_timed_at_both_ends() {
-        let lab = Lab::new(PathBuf::from("/nonexistent"), &HiddenProgress).unwrap();
+        let lab = Lab::new(PathBuf::from("/nonexistent"), &()).unwrap();
         let server = ScratchServer::start(lab.folder(), &ServerSettings::default(), &lab.clock).unwrap();
         let server = server.expect("redis-server is installed");
-        let python = Python::prepare(&HiddenProgress).unwrap();
+        let python = Python::prepare(&()).unwrap();
         let [publishes, messages] = one_publish_per_process(&lab, &server, &python, 2).unwrap();
         assert_eq!((publishes.len(), messages.len()), (2, 2));
         assert!(publishes.iter().chain(&messages).all(|ns| *ns > 0.0), "{publishes:?} {messages:?}");

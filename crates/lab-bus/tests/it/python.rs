@@ -5,14 +5,8 @@ use std::path::PathBuf;
 use tickpath_clock::{HostClock, Wait};
 use tickpath_lab_bus::pubsub::{ClientTarget, Settings, measure_cold, pairs, run};
 use tickpath_lab_harness::arrivals::ArrivalProcess;
-use tickpath_lab_harness::{Lab, LabError, ProgressSink};
+use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
-
-struct Silent;
-
-impl ProgressSink for Silent {
-    fn step(&self, _what: &str, _seconds: f64) {}
-}
 
 #[test]
 fn messages_between_two_python_processes_are_counted_and_stamped() {
@@ -82,7 +76,7 @@ fn a_client_beside_others_runs_on_its_own_targets() {
 
 /// Makes a lab that starts no process of this program.
 fn lab() -> Lab<'static> {
-    Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made")
+    Lab::new(PathBuf::from("/nonexistent"), &()).expect("a lab can be made")
 }
 
 /// Returns the pairs that a command line requests.

@@ -2,14 +2,8 @@
 
 use std::process::Command;
 
-use tickpath_lab_harness::{Lab, ProgressSink};
+use tickpath_lab_harness::Lab;
 use tickpath_log::SharedWords;
-
-struct Silent;
-
-impl ProgressSink for Silent {
-    fn step(&self, _what: &str, _seconds: f64) {}
-}
 
 #[test]
 fn only_shared_words_of_a_killed_bench_are_removed() {
@@ -19,7 +13,7 @@ fn only_shared_words_of_a_killed_bench_are_removed() {
     for name in [&dead, &living] {
         SharedWords::open(name).expect("shared memory takes a page");
     }
-    let lab = Lab::new("/nonexistent".into(), &Silent).expect("a lab can be made");
+    let lab = Lab::new("/nonexistent".into(), &()).expect("a lab can be made");
     let left = SharedWords::all().expect("shared memory can be listed");
     assert!(!left.contains(&dead) && left.contains(&living), "{left:?}");
     drop(lab);
