@@ -1,17 +1,14 @@
-//! Address of a Redis server, its login, and a socket to it.
+//! Address of a Redis server, and its login.
 
-use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fmt, io};
 
 use redis::{ConnectionAddr, IntoConnectionInfo};
 use serde::{Deserialize, Serialize};
 
 use tickpath_lab_harness::LabError;
+use tickpath_lab_tools::redis_socket::RedisSocket;
 
 /// Max time for a server to accept, and to answer.
 pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -112,13 +109,11 @@ impl BenchAddress {
     }
 
     /// Opens a socket to the server, which times out after a silence of [`SERVER_TIMEOUT`].
-    pub fn connect(&self) -> io::Result<BenchSocket> {
-        let stream = match &self.socket {
-            Some(path) => BenchSocket::Unix(UnixStream::connect(path)?),
-            None => BenchSocket::Tcp(self.connect_tcp()?),
-        };
-        stream.set_timeout(SERVER_TIMEOUT)?;
-        Ok(stream)
+    pub fn connect(&self) -> io::Result<RedisSocket> {
+        match &self.socket {
+            Some(path) => RedisSocket::unix(path, SERVER_TIMEOUT),
+            None => RedisSocket::tcp((self.host.as_str(), self.port), SERVER_TIMEOUT),
+        }
     }
 
     /// Returns an I/O error as a sentence with the remedy.
@@ -139,88 +134,12 @@ impl BenchAddress {
             _ => format!("{name} does not answer ({error}); check host and port, and whether the server runs"),
         }
     }
-
-    fn connect_tcp(&self) -> io::Result<TcpStream> {
-        let mut refused = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
-        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, SERVER_TIMEOUT) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    return Ok(stream);
-                }
-                Err(e) => refused = e,
-            }
-        }
-        Err(refused)
-    }
 }
 
 impl fmt::Debug for BenchAddress {
     /// Shows the name only: the rest may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
-    }
-}
-
-/// A socket to a server.
-#[derive(Debug)]
-pub(super) enum BenchSocket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl BenchSocket {
-    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nonblocking(nonblocking),
-            Self::Unix(stream) => stream.set_nonblocking(nonblocking),
-        }
-    }
-
-    fn set_timeout(&self, patience: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => {
-                stream.set_read_timeout(Some(patience))?;
-                stream.set_write_timeout(Some(patience))
-            }
-            Self::Unix(stream) => {
-                stream.set_read_timeout(Some(patience))?;
-                stream.set_write_timeout(Some(patience))
-            }
-        }
-    }
-}
-
-impl Read for BenchSocket {
-    #[inline]
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for BenchSocket {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl AsRawFd for BenchSocket {
-    fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Self::Tcp(stream) => stream.as_raw_fd(),
-            Self::Unix(stream) => stream.as_raw_fd(),
-        }
     }
 }
 

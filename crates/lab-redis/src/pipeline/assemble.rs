@@ -51,8 +51,7 @@ pub(super) fn assemble(
     per_command(&mut run, served, OF_SERVER);
     per_command(&mut run, report.used, OF_CLIENT);
     if served.is_unknown() {
-        run.notes
-            .push("the server's process is not on this machine, so its resource usage is unknown".to_owned());
+        run.notes.push("the server's process is not on this machine, so its resource usage is unknown".to_owned());
     }
     judge(&mut run, settings, report);
     if settings.rate.is_some() {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use super::command::encode;
-use crate::address::{BenchAddress, BenchSocket};
+use crate::address::BenchAddress;
 use tickpath_lab_harness::LabError;
+use tickpath_lab_tools::redis_socket::RedisSocket;
 
 /// Max accepted length of a line and of a payload, in bytes.
 const MAX_LINE_BYTES: u64 = 8 << 10;
@@ -24,7 +25,7 @@ pub(super) enum ServerReply {
 #[derive(Debug)]
 pub(super) struct ControlConnection {
     address: BenchAddress,
-    stream: BufReader<BenchSocket>,
+    stream: BufReader<RedisSocket>,
 }
 
 impl ControlConnection {
@@ -41,7 +42,7 @@ impl ControlConnection {
     }
 
     /// Returns its socket. No partial reply is buffered: each reply is read completely.
-    pub fn stream(&mut self) -> &mut BenchSocket {
+    pub fn stream(&mut self) -> &mut RedisSocket {
         self.stream.get_mut()
     }
 

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use tickpath_clock::{Clock, HostClock, Lateness};
 use tickpath_lab_harness::LabError;
 use tickpath_lab_harness::samples::preallocated_rows;
+use tickpath_lab_tools::redis_socket::RedisSocket;
 
 use super::command::{RedisCommand, encode};
 use super::control::ControlConnection;
 use super::replies::{Replies, ReplyReceiver};
 use super::usage::ResourceUsage;
-use crate::address::{BenchAddress, BenchSocket};
+use crate::address::BenchAddress;
 
 /// Max commands that are written before any reply is read. The server holds the replies meanwhile; a client that writes
 /// more has to read while writing.
@@ -113,7 +114,7 @@ impl GeneratorConnection {
         Ok(Self { control: ControlConnection::open(&role.address)?, replies: intake })
     }
 
-    pub fn stream(&mut self) -> &mut BenchSocket {
+    pub fn stream(&mut self) -> &mut RedisSocket {
         self.control.stream()
     }
 }

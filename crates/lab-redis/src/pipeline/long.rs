@@ -104,8 +104,7 @@ impl HeldReplyMemory {
         if let [Some(before_bytes), Some(after_bytes), Some(peak_bytes)] = resident {
             run.memory = Some(MemoryUse { before_bytes, after_bytes, peak_bytes });
         }
-        run.notes
-            .push("the server's memory was polled while a client wrote one pipeline and read nothing".to_owned());
+        run.notes.push("the server's memory was polled while a client wrote one pipeline and read nothing".to_owned());
         if self.accepted < self.bytes {
             run.notes.push(format!(
                 "the socket took {} of the {} bytes of the pipeline before it was full",
