@@ -1,8 +1,8 @@
 //! Published experiments and their reproduction on this machine: the published figure, ours, the ratio, the command,
 //! and a remark.
 //!
-//! A bench with `--preset NAME` marks its runs with `params.preset`; [`published_figures`] finds them in a result file. The tables
-//! here hold the figures as published; `docs/reproduced.md` explains them.
+//! A bench with `--preset NAME` marks its runs with `params.preset`; [`published_figures`] finds them in a result file.
+//! The tables here hold the figures as published; `docs/reproduced.md` explains them.
 
 use std::time::Duration;
 

@@ -34,13 +34,8 @@ impl ExplainedServer {
     /// Starts a scratch server, which has a Unix socket too.
     pub fn scratch(lab: &Lab<'_>, persistence: Persistence, cpu: Option<usize>) -> Result<Self, LabError> {
         let settings = ServerSettings { cpu, unix_socket: true, persistence };
-        let server = ScratchServer::start(lab.folder(), &settings, &lab.clock)?.ok_or_else(|| {
-            LabError::Failed(
-                "redis-server is not installed; install it with: apt-get install redis-server   (or name a server: \
-                 tickpath explain redis://HOST:PORT)"
-                    .to_owned(),
-            )
-        })?;
+        let instead = "   (or name a server: tickpath explain redis://HOST:PORT)";
+        let server = ScratchServer::require(lab, &settings, instead)?;
         Self::open(lab, server.url(), Some(server))
     }
 

@@ -36,46 +36,41 @@ pub(super) enum StageGroup {
 }
 
 /// Every stage, in the order of the message's path.
-pub(super) const STAGES: [StageDefinition; 26] = [
-    StageDefinition { name: "interpreter_start", label: "the interpreter starts", group: StageGroup::Before },
-    StageDefinition { name: "import_redis", label: "import redis", group: StageGroup::Before },
-    StageDefinition { name: "script_until_call", label: "the script, until the call", group: StageGroup::Before },
-    StageDefinition { name: "generator_late", label: "the generator is late", group: StageGroup::Other },
-    StageDefinition { name: "connect_bus", label: "connect, and open the topic", group: StageGroup::Connect },
-    StageDefinition { name: "connect_lookup", label: "connect: resolve the server's name", group: StageGroup::Connect },
-    StageDefinition { name: "connect_tcp", label: "connect: open the socket", group: StageGroup::Connect },
-    StageDefinition {
-        name: "connect_round_trips",
-        label: "connect: round trips of the handshake",
-        group: StageGroup::Connect,
-    },
-    StageDefinition { name: "connect_client", label: "connect: redis-py's part of that", group: StageGroup::Connect },
-    StageDefinition {
-        name: "waiting_for_a_cpu",
-        label: "the publisher waits for a processor",
-        group: StageGroup::Other,
-    },
-    StageDefinition { name: "client", label: "redis-py around the command", group: StageGroup::Python },
-    StageDefinition { name: "encode", label: "encode the command", group: StageGroup::Python },
-    StageDefinition { name: "send", label: "write to the socket", group: StageGroup::Other },
-    StageDefinition { name: "server", label: "the command, the mean the server reports", group: StageGroup::Other },
-    StageDefinition {
-        name: "kernel_and_wake_up",
-        label: "kernel, and waking server and reader",
-        group: StageGroup::Other,
-    },
-    StageDefinition { name: "network", label: "the network, to the server and back", group: StageGroup::Other },
-    StageDefinition { name: "cache_line", label: "a cache line to the other core", group: StageGroup::Other },
-    StageDefinition { name: "server_and_clients", label: "the server, and both clients", group: StageGroup::Other },
-    StageDefinition { name: "log_and_wake_up", label: "the log, and waking the reader", group: StageGroup::Other },
-    StageDefinition { name: "spin_turn", label: "half a turn of the reader's spin", group: StageGroup::Python },
-    StageDefinition { name: "sleep_turn", label: "half a turn of the reader's sleep", group: StageGroup::Other },
-    StageDefinition { name: "event_loop", label: "the event loop comes to the reader", group: StageGroup::Python },
-    StageDefinition { name: "parse", label: "parse the reply", group: StageGroup::Python },
-    StageDefinition { name: "hand_over", label: "hand over to the script", group: StageGroup::Python },
-    StageDefinition { name: "reply", label: "until the reply is there", group: StageGroup::Other },
-    StageDefinition { name: "unexplained", label: "unexplained", group: StageGroup::Other },
-];
+pub(super) const STAGES: [StageDefinition; 26] = {
+    use StageGroup::{Before, Connect, Other, Python};
+    [
+        define("interpreter_start", "the interpreter starts", Before),
+        define("import_redis", "import redis", Before),
+        define("script_until_call", "the script, until the call", Before),
+        define("generator_late", "the generator is late", Other),
+        define("connect_bus", "connect, and open the topic", Connect),
+        define("connect_lookup", "connect: resolve the server's name", Connect),
+        define("connect_tcp", "connect: open the socket", Connect),
+        define("connect_round_trips", "connect: round trips of the handshake", Connect),
+        define("connect_client", "connect: redis-py's part of that", Connect),
+        define("waiting_for_a_cpu", "the publisher waits for a processor", Other),
+        define("client", "redis-py around the command", Python),
+        define("encode", "encode the command", Python),
+        define("send", "write to the socket", Other),
+        define("server", "the command, the mean the server reports", Other),
+        define("kernel_and_wake_up", "kernel, and waking server and reader", Other),
+        define("network", "the network, to the server and back", Other),
+        define("cache_line", "a cache line to the other core", Other),
+        define("server_and_clients", "the server, and both clients", Other),
+        define("log_and_wake_up", "the log, and waking the reader", Other),
+        define("spin_turn", "half a turn of the reader's spin", Python),
+        define("sleep_turn", "half a turn of the reader's sleep", Other),
+        define("event_loop", "the event loop comes to the reader", Python),
+        define("parse", "parse the reply", Python),
+        define("hand_over", "hand over to the script", Python),
+        define("reply", "until the reply is there", Other),
+        define("unexplained", "unexplained", Other),
+    ]
+};
+
+const fn define(name: &'static str, label: &'static str, group: StageGroup) -> StageDefinition {
+    StageDefinition { name, label, group }
+}
 
 pub(super) fn stage_definition(name: &str) -> Option<StageDefinition> {
     STAGES.into_iter().find(|part| part.name == name)

@@ -52,8 +52,8 @@ pub fn stalled_ns(gaps: &[SchedulingGap], cause: GapCause, calibration: &Calibra
     of_cause.map(|gap| calibration.ns_between(gap.from, gap.to).unsigned_abs()).sum()
 }
 
-/// Adds notes of a thread's gaps with other causes than the host. `gaps` come from [`attribute_common_stops`] if the run has
-/// other watched threads.
+/// Adds notes of a thread's gaps with other causes than the host. `gaps` come from [`attribute_common_stops`] if the
+/// run has other watched threads.
 pub fn note_stalls(run: &mut Run, who: &str, gaps: &[SchedulingGap], took_ns: u64, calibration: &Calibration) {
     /// Min share of a run that is reported; a smaller one moves no percentile up to the 99.9th.
     const MIN_SHARE: f64 = 0.001;

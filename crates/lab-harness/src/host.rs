@@ -180,7 +180,8 @@ pub fn measure_transfer(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Resu
     Ok(Some(TransferTiming { transfer_ns, offset }))
 }
 
-/// Takes items until [`MAX_TIMINGS_NS`] have passed, but at least one: with a busy neighbour each item waits for the CPU.
+/// Takes items until [`MAX_TIMINGS_NS`] have passed, but at least one: with a busy neighbour each item waits for the
+/// CPU.
 fn take_in_time<T>(clock: &HostClock, each: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let (start, mut is_first) = (clock.ticks(), true);
     each.take_while(move |_| std::mem::take(&mut is_first) || clock.ns_between(start, clock.ticks()) < MAX_TIMINGS_NS)
@@ -225,7 +226,8 @@ impl EchoClient<'_> {
         ClockOffset::of(&trips?, self.clock.calibration())
     }
 
-    /// Sets the shared word, and waits for the answer. Returns none after [`ANSWER_TIMEOUT_S`] or the end of the echo process.
+    /// Sets the shared word, and waits for the answer. Returns none after [`ANSWER_TIMEOUT_S`] or the end of the echo
+    /// process.
     fn round_trip(&self, turn: u64) -> Option<()> {
         self.words.word(0).store(turn, Ordering::Release);
         let (mut looks, mut since) = (0u32, None);

@@ -6,8 +6,8 @@
 //! ```
 //! The delay of each direction is half of the round trip. Bytes are stamped when they arrive, even while others wait,
 //! so that the delay does not limit the throughput. The end of a connection is delayed like its bytes; and since a
-//! handshake takes a round trip too, no bytes leave before a round trip has passed. [`measure_ping_times`] measures the proxy's own
-//! cost, which is reported beside the figures.
+//! handshake takes a round trip too, no bytes leave before a round trip has passed. [`measure_ping_times`] measures the
+//! proxy's own cost, which is reported beside the figures.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};

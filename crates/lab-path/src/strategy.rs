@@ -43,8 +43,38 @@ pub struct TraderRole {
 impl ProcessRole for TraderRole {
     const NAME: &'static str = "trader";
 
+    /// Runs the trader's process.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        trader(self, parent)
+        let clock = HostClock::get()?;
+        let config = oms_config(&self.oms, &SendLog::default())?;
+        let wait = self.thread.wait()?;
+        // A single thread waits for ticks and reports, so the topic must not choose the wait's length.
+        let of_topic = if (config.layout, wait) == (Layout::Inline, Wait::Adaptive) { Wait::Block } else { wait };
+        if wait == Wait::Adaptive {
+            // Measured here, so that it does not delay the first ticks.
+            WakeUpCost::of_this_host();
+        }
+        let mut topic = connect(&self.target)?.subscriber(&self.topic, StartPosition::Now, of_topic)?;
+        topic.set_warm_up(self.thread.warm);
+        let (mut strategy, gaps) = match config.layout {
+            Layout::Inline => {
+                let mut oms = Inline::open(clock, &config, None).map_err(LabError::other)?;
+                let mut strategy = LaneStrategy::new(self, &clock)?;
+                self.thread.apply()?;
+                parent.ready();
+                let gaps = GapDetector::new(clock).with_kernel_calls(!is_log(&self.target));
+                let gaps = trade_inline(&mut oms, &mut strategy, topic.as_mut(), wait, gaps, parent)?;
+                oms.sequencer().stop().map_err(LabError::other)?;
+                (strategy, gaps)
+            }
+            Layout::Split | Layout::Mutex => trade_split(self, &clock, &config, topic.as_mut(), parent)?,
+        };
+        strategy.result.record_topic(&*topic);
+        save(&self.out, &strategy.rows)?;
+        save(&self.out.with_extension("ticks"), &strategy.ticks)?;
+        save_gaps(&self.out.with_extension("gaps"), &gaps)?;
+        parent.result(&strategy.result);
+        Ok(())
     }
 }
 
@@ -79,40 +109,6 @@ impl StrategyResult {
         self.reconnects = topic.reconnects();
         (self.duplicates, self.late) = (topic.duplicates().unwrap_or(0), topic.out_of_order().unwrap_or(0));
     }
-}
-
-/// Runs the trader's process.
-pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let config = oms_config(&role.oms, &SendLog::default())?;
-    let wait = role.thread.wait()?;
-    // A single thread waits for ticks and reports, so the topic must not choose the wait's length.
-    let of_topic = if (config.layout, wait) == (Layout::Inline, Wait::Adaptive) { Wait::Block } else { wait };
-    if wait == Wait::Adaptive {
-        // Measured here, so that it does not delay the first ticks.
-        WakeUpCost::of_this_host();
-    }
-    let mut topic = connect(&role.target)?.subscriber(&role.topic, StartPosition::Now, of_topic)?;
-    topic.set_warm_up(role.thread.warm);
-    let (mut strategy, gaps) = match config.layout {
-        Layout::Inline => {
-            let mut oms = Inline::open(clock, &config, None).map_err(LabError::other)?;
-            let mut strategy = LaneStrategy::new(role, &clock)?;
-            role.thread.apply()?;
-            parent.ready();
-            let gaps = GapDetector::new(clock).with_kernel_calls(!is_log(&role.target));
-            let gaps = trade_inline(&mut oms, &mut strategy, topic.as_mut(), wait, gaps, parent)?;
-            oms.sequencer().stop().map_err(LabError::other)?;
-            (strategy, gaps)
-        }
-        Layout::Split | Layout::Mutex => trade_split(role, &clock, &config, topic.as_mut(), parent)?,
-    };
-    strategy.result.record_topic(&*topic);
-    save(&role.out, &strategy.rows)?;
-    save(&role.out.with_extension("ticks"), &strategy.ticks)?;
-    save_gaps(&role.out.with_extension("gaps"), &gaps)?;
-    parent.result(&strategy.result);
-    Ok(())
 }
 
 /// Takes an event off the topic, if there is any; returns the number of events, and the tick if the event was a tick.

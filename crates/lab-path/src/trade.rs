@@ -53,8 +53,19 @@ pub struct ExchangeRole {
 impl ProcessRole for ExchangeRole {
     const NAME: &'static str = "exchange";
 
+    /// Runs the venue's process. The OMS has made the lanes, unless it connects by a socket: then the first result is
+    /// its address.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        exchange(self, parent)
+        let clock = HostClock::get()?;
+        if let Some(journal) = &self.sockets {
+            return exchange_by_sockets(self, journal, clock, parent);
+        }
+        let mut exchange = BenchVenue::open(self, clock)?;
+        self.thread.apply()?;
+        parent.ready();
+        exchange.serve(self.thread.wait()?, &parent.stop_flag())?;
+        parent.result(&());
+        Ok(())
     }
 }
 
@@ -100,8 +111,33 @@ pub struct OmsRole {
 impl ProcessRole for OmsRole {
     const NAME: &'static str = "OMS";
 
+    /// Runs the OMS's process. Its first result is its listening address, the last result its messages to an operator.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        oms(self, parent)
+        let clock = HostClock::get()?;
+        let sends = SendLog::with_capacity(self.line.as_ref().map_or(0, |_| self.expected_orders));
+        let config = oms_config(self, &sends)?;
+        let ticks = market(&self.market, &clock)?;
+        let stop = parent.stop_flag();
+        let (events, heard) = sync_channel(MAX_EVENTS);
+        let (place, places) = channel();
+        let server = self.server.as_ref().map(|server| server_config(server, &config, events));
+        let listener = std::thread::spawn(move || collect_events(&heard, &place));
+        let ready = || {
+            parent.ready();
+            let place: Option<String> = self.server.as_ref().and_then(|_| places.recv().ok());
+            parent.result(&place);
+        };
+        let gaps = match &server {
+            Some(server) => tickpath_oms_server::run(clock, &config, server, ticks, &stop, ready),
+            None => tickpath_oms_runtime::layout::run(clock, &config, ticks, &stop, ready),
+        };
+        // With it the last sender is dropped, and the listener ends.
+        drop(server);
+        let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        save_gaps(&self.out, &gaps.map_err(LabError::other)?)?;
+        sends.save(&SendLog::file(&self.out))?;
+        parent.result(&told);
+        Ok(())
     }
 }
 
@@ -370,35 +406,6 @@ pub(crate) fn market_config(name: &str) -> Result<LogConfig, LabError> {
     Ok(LogConfig::topic(place, tickpath_log::OverflowPolicy::Overwrite))
 }
 
-/// Runs the OMS's process. Its first result is its listening address, the last result its messages to an operator.
-pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let sends = SendLog::with_capacity(role.line.as_ref().map_or(0, |_| role.expected_orders));
-    let config = oms_config(role, &sends)?;
-    let ticks = market(&role.market, &clock)?;
-    let stop = parent.stop_flag();
-    let (events, heard) = sync_channel(MAX_EVENTS);
-    let (place, places) = channel();
-    let server = role.server.as_ref().map(|server| server_config(server, &config, events));
-    let listener = std::thread::spawn(move || collect_events(&heard, &place));
-    let ready = || {
-        parent.ready();
-        let place: Option<String> = role.server.as_ref().and_then(|_| places.recv().ok());
-        parent.result(&place);
-    };
-    let gaps = match &server {
-        Some(server) => tickpath_oms_server::run(clock, &config, server, ticks, &stop, ready),
-        None => tickpath_oms_runtime::layout::run(clock, &config, ticks, &stop, ready),
-    };
-    // With it the last sender is dropped, and the listener ends.
-    drop(server);
-    let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    save_gaps(&role.out, &gaps.map_err(LabError::other)?)?;
-    sends.save(&SendLog::file(&role.out))?;
-    parent.result(&told);
-    Ok(())
-}
-
 fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEvent>) -> ServerConfig {
     ServerConfig {
         unix: role.unix.clone(),
@@ -473,21 +480,6 @@ impl BenchVenue {
         }
         Ok(())
     }
-}
-
-/// Runs the venue's process. The OMS has made the lanes, unless it connects by a socket: then the first result is its
-/// address.
-pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    if let Some(journal) = &role.sockets {
-        return exchange_by_sockets(role, journal, clock, parent);
-    }
-    let mut exchange = BenchVenue::open(role, clock)?;
-    role.thread.apply()?;
-    parent.ready();
-    exchange.serve(role.thread.wait()?, &parent.stop_flag())?;
-    parent.result(&());
-    Ok(())
 }
 
 fn exchange_by_sockets(

@@ -115,6 +115,15 @@ impl ScratchServer {
         Ok(Some(server))
     }
 
+    /// Starts a server; fails with the remedy, and `instead` as another one, if `redis-server` is not installed.
+    pub fn require(lab: &Lab<'_>, settings: &ServerSettings, instead: &str) -> Result<Self, LabError> {
+        Self::start(lab.folder(), settings, &lab.clock)?.ok_or_else(|| {
+            LabError::Failed(format!(
+                "redis-server is not installed; install it with: apt-get install redis-server{instead}"
+            ))
+        })
+    }
+
     /// Returns its URL.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)

@@ -54,8 +54,33 @@ pub struct PongRole(pub PingRole);
 impl ProcessRole for PingRole {
     const NAME: &'static str = "ping";
 
+    /// Runs the ping process: sends, waits for the answer, and sends again.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        ping(self, parent)
+        let clock = HostClock::get()?;
+        let (mut to, mut from) = open_topics(self)?;
+        let mut payload = vec![0; self.size];
+        let mut rows: Vec<[u64; 2]> = Vec::with_capacity(self.count as usize);
+        parent.ready();
+        if parent.receive().is_none() {
+            return Ok(());
+        }
+        let end = clock.ticks() + clock.calibration().ticks_of_ns(self.duration_ns);
+        let mut tracker = SequenceTracker::default();
+        let (mut sent, mut last) = (0, 0);
+        while sent < self.count && clock.ticks() < end {
+            payload[8..16].copy_from_slice(&sent.to_le_bytes());
+            let start = clock.ticks();
+            publish(to.as_mut(), start, &payload)?;
+            last = await_answer(from.as_mut(), &mut tracker, sent, start, &clock)?;
+            rows.push([start, last]);
+            sent += 1;
+        }
+        save(&self.out, &rows)?;
+        let mut received =
+            SubscriberResult { reconnects: from.reconnects(), ..SequenceTracker::received(&[tracker], last) };
+        received.count_withheld(&*from);
+        parent.result(&(received, to.reconnects()));
+        Ok(())
     }
 }
 
@@ -104,35 +129,6 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
     note_reconnects(&mut run, "sender", [sent, answered].into_iter().sum());
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
-}
-
-/// Runs the ping process: sends, waits for the answer, and sends again.
-pub(crate) fn ping(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let (mut to, mut from) = open_topics(role)?;
-    let mut payload = vec![0; role.size];
-    let mut rows: Vec<[u64; 2]> = Vec::with_capacity(role.count as usize);
-    parent.ready();
-    if parent.receive().is_none() {
-        return Ok(());
-    }
-    let end = clock.ticks() + clock.calibration().ticks_of_ns(role.duration_ns);
-    let mut tracker = SequenceTracker::default();
-    let (mut sent, mut last) = (0, 0);
-    while sent < role.count && clock.ticks() < end {
-        payload[8..16].copy_from_slice(&sent.to_le_bytes());
-        let start = clock.ticks();
-        publish(to.as_mut(), start, &payload)?;
-        last = await_answer(from.as_mut(), &mut tracker, sent, start, &clock)?;
-        rows.push([start, last]);
-        sent += 1;
-    }
-    save(&role.out, &rows)?;
-    let mut received =
-        SubscriberResult { reconnects: from.reconnects(), ..SequenceTracker::received(&[tracker], last) };
-    received.count_withheld(&*from);
-    parent.result(&(received, to.reconnects()));
-    Ok(())
 }
 
 /// Runs the pong process: answers until the parent stops it, then reports its reconnects.

@@ -74,7 +74,10 @@ pub(super) fn judge(
         wrong.push(format!("{} messages arrived more than once, on an at-most-once queue", counts.duplicated));
     }
     if counts.errors > 0 {
-        wrong.push(format!("{} messages were not of this run; check whether another client uses its queue", counts.errors));
+        wrong.push(format!(
+            "{} messages were not of this run; check whether another client uses its queue",
+            counts.errors
+        ));
     }
     if let (Some(rate), Some(last), None) = (settings.rate, last_call, &outcome.failed) {
         wrong.extend(generator_fault(settings, outcome, rate, last, calibration));

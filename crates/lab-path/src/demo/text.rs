@@ -197,9 +197,7 @@ fn stall_notes(run: &Run) -> impl Iterator<Item = String> {
 fn host_share(run: &Run) -> Option<String> {
     let hop = run.hops.get("tick_to_order")?;
     let (Some(share), Some(calm)) = (hop.host_stall_share_p999, &hop.unstalled) else {
-        return Some(
-            "The host's share of the tail is unknown for this run; see the notes in the report.".to_owned(),
-        );
+        return Some("The host's share of the tail is unknown for this run; see the notes in the report.".to_owned());
     };
     if share < 0.005 {
         return Some("No stall of the host explains any of the slowest thousandth.".to_owned());

@@ -42,8 +42,46 @@ pub struct ClientRole {
 impl ProcessRole for ClientRole {
     const NAME: &'static str = "client";
 
+    /// Runs the client's process: batches until its parent has no more.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        client(self, parent)
+        let clock = HostClock::get()?;
+        let order = NewOrder { symbol: SymbolId(self.symbol), ..self.order.order().map_err(LabError::Setting)? };
+        self.thread.apply()?;
+        let (idle, routes) = routes(&self.entry, &clock)?;
+        let sessions = routes.into_iter().map(|route| BenchSession { route, open: 0, unacked: 0 }).collect();
+        let market = self.market.as_ref().map(|name| publish_reference(name, &clock, order.price)).transpose()?;
+        let mut client = OrdersClient {
+            clock,
+            sessions,
+            waiting: Vec::new(),
+            polls: 0,
+            heartbeat_index: 0,
+            order,
+            wait: self.thread.wait()?,
+            stop: parent.stop_flag(),
+            batch: OrderBatch::burst(0, 0),
+            rows: Vec::new(),
+            open: 0,
+            answers: BatchAnswers::default(),
+        };
+        // The OMS must see the reference before the first order: a missing reference denies.
+        sleep_ns(50_000_000);
+        let mut pacer = Pacer::new(clock, if self.sleeps { Wait::Block } else { Wait::Yield });
+        // The kernel's account of this thread begins with its first wait: before the first order.
+        pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(1_000_000));
+        parent.ready();
+        while let Some(line) = client.next_line(parent)? {
+            let batch: OrderBatch =
+                serde_json::from_str(&line).map_err(|e| LabError::Setting(format!("no batch: {e}")))?;
+            let answered = client.run(&batch, &mut pacer)?;
+            save(&self.out.with_extension(batch.number.to_string()), &client.rows)?;
+            parent.result(&answered);
+        }
+        drop(market);
+        client.sessions.into_iter().for_each(|session| session.route.close());
+        idle.map(IdleSessions::stop).transpose()?;
+        parent.result(&());
+        Ok(())
     }
 }
 
@@ -123,47 +161,6 @@ struct BenchSession {
     open: u32,
     /// Requests without any report.
     unacked: u32,
-}
-
-/// Runs the client's process: batches until its parent has no more.
-pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let order = NewOrder { symbol: SymbolId(role.symbol), ..role.order.order().map_err(LabError::Setting)? };
-    role.thread.apply()?;
-    let (idle, routes) = routes(&role.entry, &clock)?;
-    let sessions = routes.into_iter().map(|route| BenchSession { route, open: 0, unacked: 0 }).collect();
-    let market = role.market.as_ref().map(|name| publish_reference(name, &clock, order.price)).transpose()?;
-    let mut client = OrdersClient {
-        clock,
-        sessions,
-        waiting: Vec::new(),
-        polls: 0,
-        heartbeat_index: 0,
-        order,
-        wait: role.thread.wait()?,
-        stop: parent.stop_flag(),
-        batch: OrderBatch::burst(0, 0),
-        rows: Vec::new(),
-        open: 0,
-        answers: BatchAnswers::default(),
-    };
-    // The OMS must see the reference before the first order: a missing reference denies.
-    sleep_ns(50_000_000);
-    let mut pacer = Pacer::new(clock, if role.sleeps { Wait::Block } else { Wait::Yield });
-    // The kernel's account of this thread begins with its first wait: before the first order.
-    pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(1_000_000));
-    parent.ready();
-    while let Some(line) = client.next_line(parent)? {
-        let batch: OrderBatch = serde_json::from_str(&line).map_err(|e| LabError::Setting(format!("no batch: {e}")))?;
-        let answered = client.run(&batch, &mut pacer)?;
-        save(&role.out.with_extension(batch.number.to_string()), &client.rows)?;
-        parent.result(&answered);
-    }
-    drop(market);
-    client.sessions.into_iter().for_each(|session| session.route.close());
-    idle.map(IdleSessions::stop).transpose()?;
-    parent.result(&());
-    Ok(())
 }
 
 /// Returns the routes of the sessions that send, and the sessions that are only connected.

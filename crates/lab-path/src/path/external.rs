@@ -53,44 +53,40 @@ pub struct StrategyRole {
 impl ProcessRole for StrategyRole {
     const NAME: &'static str = "strategy";
 
+    /// Runs the strategy's process. It ends when the feed has ended and everything in flight has arrived.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        strategy(self, parent)
-    }
-}
-
-/// Runs the strategy's process. It ends when the feed has ended and everything in flight has arrived.
-fn strategy(role: &StrategyRole, parent: &Parent) -> Result<(), LabError> {
-    let (clock, wait) = (HostClock::get()?, role.thread.wait()?);
-    let mut topic = connect(&role.target)?.subscriber(&role.topic, StartPosition::Now, wait)?;
-    topic.set_warm_up(role.thread.warm);
-    let mut strategy = ExternalStrategy {
-        clock,
-        client: log_in(&role.login, Since::Now)?,
-        decision: Decision::new(AccountId(role.account)),
-        ticks: preallocated_rows(role.count as usize),
-        rows: preallocated_rows(role.count as usize),
-        result: StrategyResult::default(),
-    };
-    role.thread.apply()?;
-    parent.ready();
-    let mut quiet = QuietTimer::new(&clock, QUIET_TIMEOUT_NS);
-    loop {
-        let came = strategy.poll_tick(topic.as_mut())?;
-        if came + strategy.receive_reports()? > 0 {
-            quiet.restart();
-        } else if quiet.is_over_after(wait, parent) {
-            break;
-        } else {
-            topic.wait(MAX_REPORT_DELAY_NS);
+        let (clock, wait) = (HostClock::get()?, self.thread.wait()?);
+        let mut topic = connect(&self.target)?.subscriber(&self.topic, StartPosition::Now, wait)?;
+        topic.set_warm_up(self.thread.warm);
+        let mut strategy = ExternalStrategy {
+            clock,
+            client: log_in(&self.login, Since::Now)?,
+            decision: Decision::new(AccountId(self.account)),
+            ticks: preallocated_rows(self.count as usize),
+            rows: preallocated_rows(self.count as usize),
+            result: StrategyResult::default(),
+        };
+        self.thread.apply()?;
+        parent.ready();
+        let mut quiet = QuietTimer::new(&clock, QUIET_TIMEOUT_NS);
+        loop {
+            let came = strategy.poll_tick(topic.as_mut())?;
+            if came + strategy.receive_reports()? > 0 {
+                quiet.restart();
+            } else if quiet.is_over_after(wait, parent) {
+                break;
+            } else {
+                topic.wait(MAX_REPORT_DELAY_NS);
+            }
         }
+        let ExternalStrategy { client, ticks, rows, result: mut traded, .. } = strategy;
+        client.close();
+        save(&self.out, &rows)?;
+        save(&self.out_ticks, &ticks)?;
+        traded.record_topic(&*topic);
+        parent.result(&traded);
+        Ok(())
     }
-    let ExternalStrategy { client, ticks, rows, result: mut traded, .. } = strategy;
-    client.close();
-    save(&role.out, &rows)?;
-    save(&role.out_ticks, &ticks)?;
-    traded.record_topic(&*topic);
-    parent.result(&traded);
-    Ok(())
 }
 
 struct ExternalStrategy {

@@ -145,13 +145,7 @@ pub(super) fn url_at(url: &str, address: &str) -> String {
 
 fn scratch(lab: &Lab<'_>, settings: &Settings) -> Result<ScratchServer, LabError> {
     let wanted = ServerSettings { cpu: Some(settings.cpus[1]), unix_socket: true, ..ServerSettings::default() };
-    ScratchServer::start(lab.folder(), &wanted, &lab.clock)?.ok_or_else(|| {
-        LabError::Failed(
-            "redis-server is not installed; install it with: apt-get install redis-server   (or name a server with \
-             --target redis://HOST:PORT)"
-                .to_owned(),
-        )
-    })
+    ScratchServer::require(lab, &wanted, "   (or name a server with --target redis://HOST:PORT)")
 }
 
 /// Returns a socket's URL in the form that redis-py, go-redis and the crate redis share.
