@@ -163,7 +163,7 @@ fn ping_10k(runs: &[&Run]) -> Vec<ReproducedFigure> {
         let near = |run: &&&Run| {
             run.client == client
                 && has_param(run, "depth", &depth.to_string())
-                && param_number(run, "rtt_ms").unwrap_or(0.0) == 0.0
+                && run.params.number("rtt_ms").unwrap_or(0.0) == 0.0
         };
         runs.iter().filter(near).filter_map(|run| run.throughput_per_s).max_by(f64::total_cmp)
     };
@@ -266,8 +266,8 @@ fn set_get_20k(runs: &[&Run]) -> Vec<ReproducedFigure> {
         for (rtt_ms, place, published) in [(0.0, "local", near), (0.25, "0.25 ms away", far)] {
             let this = |run: &&&Run| {
                 run.client == client
-                    && param_number(run, "workers") == Some(workers as f64)
-                    && param_number(run, "rtt_ms") == Some(rtt_ms)
+                    && run.params.number("workers") == Some(workers as f64)
+                    && run.params.number("rtt_ms") == Some(rtt_ms)
             };
             let rates = runs.iter().filter(this).filter_map(|run| run.figures.get("throughput_with_connect_per_s"));
             let Some(&ours) = rates.max_by(|a, b| a.total_cmp(b)) else { continue };
@@ -295,10 +295,6 @@ fn percentile(hop: &Hop, place: usize, label: &'static str) -> Option<(u64, &'st
 
 fn has_param(run: &Run, name: &str, value: &str) -> bool {
     run.params.text(name).as_deref() == Some(value)
-}
-
-fn param_number(run: &Run, name: &str) -> Option<f64> {
-    run.params.0.get(name)?.as_f64()
 }
 
 #[cfg(test)]

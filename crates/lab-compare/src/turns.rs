@@ -50,11 +50,11 @@ fn compare_with_first(
 /// Returns the settings of a run as text, without its repetition and without the compared setting; `other` is the one
 /// of target and wait that is not compared.
 fn settings_text(run: &Run, other: Option<String>) -> String {
-    let number = |name: &str| run.params.0.get(name).and_then(|value| value.as_f64());
-    let idle = number("idle_ns").map(|ns| format!("after {}", duration(ns)));
+    let idle = run.params.number("idle_ns").map(|ns| format!("after {}", duration(ns)));
     let phase = (run.phase == RunPhase::Cold).then(|| "cold".to_owned());
-    let size = number("size_bytes").map(size);
-    let readers = number("readers").filter(|readers| *readers > 1.0).map(|readers| format!("{readers} readers"));
+    let size = run.params.number("size_bytes").map(size);
+    let readers =
+        run.params.number("readers").filter(|readers| *readers > 1.0).map(|readers| format!("{readers} readers"));
     let batch = run.batch_text().filter(|batch| batch != "1").map(|batch| format!("by {batch}"));
     let parts = [run.layout.clone(), phase, idle, size, readers, other, batch];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")

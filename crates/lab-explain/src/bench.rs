@@ -40,7 +40,7 @@ impl<'a> ExplainBench<'a> {
         let needs_python =
             !matches!(settings.subject, ExplainSubject::Client(ExplainedClient::Rust) | ExplainSubject::Bus(_));
         let python = needs_python.then(|| Python::prepare(lab.progress)).transpose()?;
-        let (hook, floors) = (command::write_hook(lab)?, BTreeMap::new());
+        let (hook, floors) = (lab.write_files("hook", &command::HOOK)?, BTreeMap::new());
         Ok(Self { lab, settings, python, hook, target, traffic: None, floors })
     }
 
@@ -70,7 +70,7 @@ impl<'a> ExplainBench<'a> {
             None => {
                 self.lab.step("explain: the same message over bare sockets", 0.5)?;
                 let sides = FloorSettings { spins, cpus: None, pause_ns };
-                socket_floor::measure(target.info(), &self.channel("floor"), sides, self.lab.clock)?
+                socket_floor::measure(&target.info, &self.channel("floor"), sides, self.lab.clock)?
             }
         };
         self.floors.insert((spins, pause_ns), known);

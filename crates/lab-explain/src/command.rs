@@ -21,7 +21,7 @@ use tickpath_lab_tools::python::Python;
 const LAUNCHER: (&str, &str) = ("launcher.py", include_str!("python/launcher.py"));
 
 /// Files of the hook: every interpreter whose PYTHONPATH begins with their folder loads the first one.
-const HOOK: [(&str, &str); 4] = [
+pub(super) const HOOK: [(&str, &str); 4] = [
     ("sitecustomize.py", include_str!("python/hook/sitecustomize.py")),
     ("tickpath_hook.py", include_str!("python/hook/tickpath_hook.py")),
     ("tickpath_rows.py", include_str!("python/hook/tickpath_rows.py")),
@@ -77,7 +77,7 @@ pub(super) struct ScriptOutcome {
     pub traces: Vec<ProcessTrace>,
     /// Failure and remedy, if any; rows until then stay.
     pub problem: Option<String>,
-    /// Whether the companion was seen to be subscribed before the first run.
+    /// Whether the companion was subscribed before the first run.
     pub subscribed: bool,
     /// Number of completed runs with the hook.
     pub runs: u64,
@@ -85,11 +85,6 @@ pub(super) struct ScriptOutcome {
     pub hook_message_ns: f64,
     /// Cost of the hook per process, as the difference of medians with and without it; none if it was not measured.
     pub hook_process_ns: Option<f64>,
-}
-
-/// Writes the hook's files into the run's folder, and returns their folder.
-pub(super) fn write_hook(lab: &Lab<'_>) -> Result<PathBuf, LabError> {
-    lab.write_files("hook", &HOOK)
 }
 
 /// Scripts whose first run is over.

@@ -209,14 +209,13 @@ fn warm_connection(result: &ResultFile, cold: &Run, steady: &Run) -> Option<Stri
 
 /// Describes the first message after the longest pause.
 fn after_pause(result: &ResultFile, steady: Option<&Run>) -> Option<String> {
-    let idle_ns = |run: &Run| run.params.0.get("idle_ns").and_then(serde_json::Value::as_u64);
     let idle = result.runs.iter().filter(|run| run.valid && run.phase == RunPhase::Idle && !run.stages.is_empty());
-    let longest = idle.max_by_key(|run| idle_ns(run))?;
+    let longest = idle.max_by_key(|run| run.params.whole("idle_ns"))?;
     let (slow, fast) = (message_ns(longest)?, message_ns(steady?)?);
     (slow > MIN_CLEAR_GAIN * fast).then(|| {
         format!(
             "The first message after {} of silence takes {}, one of a stream {}.",
-            duration(idle_ns(longest).unwrap_or_default() as f64),
+            duration(longest.params.whole("idle_ns").unwrap_or_default() as f64),
             duration(slow),
             duration(fast)
         )

@@ -53,7 +53,7 @@ pub(super) fn run(bench: &mut ExplainBench<'_>, result: &mut ResultFile) -> Resu
     // The rate is at most that of the steady run: a faster batch would not be valid. The lower bound keeps the time
     // acceptable.
     let steady = result.runs.iter().filter(|run| run.phase == RunPhase::Steady);
-    let rate = steady.filter_map(|run| run.params.0.get("rate_per_s")?.as_f64()).fold(RATE, f64::min).max(MIN_RATE);
+    let rate = steady.filter_map(|run| run.params.number("rate_per_s")).fold(RATE, f64::min).max(MIN_RATE);
     let (rounds, batch) = plan(bench.settings.seconds, trials.len(), rate);
     let as_theirs = batch_of_scripts(bench, trials.len()).unwrap_or(batch);
     let mut testbed = Testbed::new(batch);

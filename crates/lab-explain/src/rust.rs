@@ -80,7 +80,7 @@ impl PathFloor {
         let (clock, sides) =
             (bench.lab.clock, FloorSettings { spins: false, cpus: Some(bench.settings.cpus), pause_ns });
         Ok(match &bench.target {
-            Some(target) => Self::Redis(socket_floor::measure(target.info(), &bench.channel("floor"), sides, clock)?),
+            Some(target) => Self::Redis(socket_floor::measure(&target.info, &bench.channel("floor"), sides, clock)?),
             None => Self::Server { floor: socket_floor::measure_through_copy(sides, clock)?, network_ns },
         })
     }

@@ -15,7 +15,7 @@ pub(super) const PUBLISH: &str = "publish";
 /// A server, with a connection to it that is not measured.
 pub(super) struct ExplainedServer {
     connection: Connection,
-    info: ConnectionInfo,
+    pub info: ConnectionInfo,
     /// URL for our own transports.
     pub url: String,
     /// Display form of the URL, without a password.
@@ -61,10 +61,6 @@ impl ExplainedServer {
     pub fn python_unix_url(&self) -> Option<String> {
         let path = self.scratch.as_ref()?.unix_path()?;
         Some(format!("unix://{}", path.display()))
-    }
-
-    pub fn info(&self) -> &ConnectionInfo {
-        &self.info
     }
 
     /// Returns the statistics of a command, in lower case, until now; none if the server does not report them.

@@ -71,7 +71,7 @@ fn title(run: &Run) -> String {
     let phase = match run.phase {
         RunPhase::Cold => "cold: the first message of a process".to_owned(),
         RunPhase::Idle => {
-            let pause = run.params.0.get("idle_ns").and_then(serde_json::Value::as_u64);
+            let pause = run.params.whole("idle_ns");
             format!("idle: the first message after {}", pause.map_or("a pause".to_owned(), |ns| duration(ns as f64)))
         }
         RunPhase::Steady => match run.params.text("rate_per_s") {

@@ -121,7 +121,9 @@ impl Child {
 
     fn receive<T: DeserializeOwned>(&mut self, seconds: u64) -> Result<ChildMessage<T>, LabError> {
         match self.next_line(seconds) {
-            Ok(line) => serde_json::from_str(&line).map_err(|e| self.failed(format!("unexpected output '{line}' ({e})"))),
+            Ok(line) => {
+                serde_json::from_str(&line).map_err(|e| self.failed(format!("unexpected output '{line}' ({e})")))
+            }
             Err(RecvTimeoutError::Timeout) => Err(LabError::Silent { role: self.role.to_owned(), seconds }),
             Err(RecvTimeoutError::Disconnected) => {
                 let ended = self.process.as_mut().map(std::process::Child::wait);

@@ -40,15 +40,9 @@ impl SendLog {
 
 /// A line that stamps the return of each send.
 pub(crate) struct StampedLine<L> {
-    line: L,
-    clock: HostClock,
-    sends: SendLog,
-}
-
-impl<L: Line> StampedLine<L> {
-    pub fn new(line: L, clock: HostClock, sends: SendLog) -> Self {
-        Self { line, clock, sends }
-    }
+    pub line: L,
+    pub clock: HostClock,
+    pub sends: SendLog,
 }
 
 impl<L: Line> Line for StampedLine<L> {

@@ -286,7 +286,7 @@ impl LaneStrategy {
     fn warm_up_copy(&self) -> std::io::Result<(Self, Writer)> {
         let requests = self.requests.warm_up_log()?.writer;
         let WarmUpLog { writer, reader: reports } = self.reports.warm_up_log()?;
-        Ok((Self::with_lanes(SessionLanes { requests, reports }, self.decision.account(), 2, &self.clock), writer))
+        Ok((Self::with_lanes(SessionLanes { requests, reports }, self.decision.account, 2, &self.clock), writer))
     }
 
     /// Warms up: answers the last tick again on private lanes and receives its report, and touches the memory of the
@@ -402,7 +402,7 @@ mod tests {
         }
         for stamp in 1..=8 {
             (0..50).for_each(|_| strategy.warm_up());
-            assert_eq!(strategy.receive_reports().expect("the lane is sound"), 0, "nobody has said anything");
+            assert_eq!(strategy.receive_reports().expect("the lane is sound"), 0, "no report was sent");
             let [bid, ask] = [99, 100].map(|price| Price::from_whole(price + stamp as i64));
             let top = TopOfBook { bid, ask, symbol: SYMBOL, ..TopOfBook::default() };
             let (kind, payload) = (Kind::TopOfBook.code(), top.as_bytes());

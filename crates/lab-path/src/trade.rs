@@ -379,7 +379,7 @@ fn line(address: &str, sends: SendLog) -> Result<OmsLineConfig, LabError> {
     let open = LineFactory::new(move || {
         let line = TcpLine::new(address.clone(), "bench").map_err(|e| e.to_string())?;
         let clock = HostClock::get().map_err(|e| e.to_string())?;
-        Ok(Box::new(StampedLine::new(line, clock, sends.clone())) as Box<dyn tickpath_venue::Line>)
+        Ok(Box::new(StampedLine { line, clock, sends: sends.clone() }) as Box<dyn tickpath_venue::Line>)
     });
     Ok(OmsLineConfig {
         id: LineId { venue: VENUE, line: 0 },

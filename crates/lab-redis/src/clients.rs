@@ -257,8 +257,8 @@ fn add_outcome(run: &mut Run, outcome: &SetGetResult, wanted: u64) {
     run.figures.extend(with_connect);
     if mismatched > 0 {
         run.refuse(format!(
-            "{mismatched} keys did not hold what was set; look for another client that writes to them, or a server that \
-             evicts keys"
+            "{mismatched} keys did not hold what was set; look for another client that writes to them, or a server \
+             that evicts keys"
         ));
     }
     if pairs != wanted {

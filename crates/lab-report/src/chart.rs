@@ -82,13 +82,9 @@ pub(super) struct LineEnd {
 }
 
 /// Labels of a chart's lines, in the order of their numbers: beside the lines if they fit, otherwise in a legend.
-pub(super) struct LineLabels(Vec<String>);
+pub(super) struct LineLabels(pub(super) Vec<String>);
 
 impl LineLabels {
-    pub(super) const fn new(labels: Vec<String>) -> Self {
-        Self(labels)
-    }
-
     /// Returns the right end of the lines, which leaves room for the labels.
     pub(super) fn line_end(&self) -> f64 {
         WIDTH - if self.fits_beside() { 16.0 + LETTER_WIDTH * self.longest() as f64 } else { 36.0 }

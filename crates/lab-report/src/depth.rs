@@ -96,7 +96,7 @@ fn lines(runs: &[&Run]) -> Vec<DepthLine> {
 }
 
 fn depth_of(run: &Run) -> Option<u64> {
-    run.params.0.get("depth")?.as_u64().filter(|depth| *depth > 0)
+    run.params.whole("depth").filter(|depth| *depth > 0)
 }
 
 impl DepthPoint {
@@ -181,7 +181,7 @@ impl CommandSweep {
     }
 
     fn chart(&self) -> String {
-        let words = LineLabels::new(self.lines.iter().map(DepthLine::label_with_gain).collect());
+        let words = LineLabels(self.lines.iter().map(DepthLine::label_with_gain).collect());
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let along = Axis::logarithmic(points().map(|point| point.depth as f64));
         let up = Axis::logarithmic(points().map(|point| point.per_s));

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::axis::Axis;
 use super::chart::{BOTTOM_SPACE, ChartFrame, LineEnd, LineLabels, drawing, line_classes};
 use super::markup::escaped;
@@ -39,7 +37,7 @@ fn promise(run: &Run) -> Option<String> {
 }
 
 fn rate(run: &Run) -> Option<f64> {
-    run.params.0.get("rate_per_s").and_then(Value::as_f64)
+    run.params.number("rate_per_s")
 }
 
 fn point(run: &Run) -> Option<LoadPoint> {
@@ -74,7 +72,7 @@ fn chart(promise: &str, runs: &[&Run]) -> Option<String> {
     let points = || lines.iter().flat_map(|(_, points)| points);
     let along = Axis::logarithmic(points().map(|point| point.0))?;
     let up = Axis::logarithmic(points().flat_map(|(_, p50, p99)| [Some(*p50), *p99]).flatten().map(|ns| ns as f64))?;
-    let words = LineLabels::new(lines.iter().map(|(label, _)| label.clone()).collect());
+    let words = LineLabels(lines.iter().map(|(label, _)| label.clone()).collect());
     let frame =
         ChartFrame { right: words.line_end(), top: TOP, bottom: HEIGHT - BOTTOM_SPACE, x_axis: along, y_axis: up };
     let mut body = frame.y_marks(duration, HOP) + &frame.x_marks(short, "messages a second");

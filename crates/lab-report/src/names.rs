@@ -86,7 +86,7 @@ pub(super) fn grouped<T, K: PartialEq>(
 
 /// Returns the phase, with the length of the idle period.
 pub(super) fn phase(run: &Run) -> String {
-    let idle_ns = run.params.0.get(IDLE).and_then(Value::as_f64).filter(|_| run.phase == RunPhase::Idle);
+    let idle_ns = run.params.number(IDLE).filter(|_| run.phase == RunPhase::Idle);
     idle_ns.map_or_else(|| run.phase.name().to_owned(), |ns| format!("idle {}", duration(ns)))
 }
 

@@ -124,7 +124,7 @@ fn panels(run: &Run) -> Vec<Panel<'_>> {
 fn chart(run: &Run, title: &str) -> String {
     let panels = panels(run);
     let lines = panels.iter().filter(|panel| panel.unit != SeriesUnit::Number);
-    let words = LineLabels::new(lines.flat_map(|panel| &panel.series).map(|series| name(series)).collect());
+    let words = LineLabels(lines.flat_map(|panel| &panel.series).map(|series| name(series)).collect());
     let ends = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.t_ns);
     let end = ends.max().map_or(1.0, |ns| *ns as f64);
     let along = Axis::linear(std::iter::once(end)).until(end);

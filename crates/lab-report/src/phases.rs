@@ -63,8 +63,7 @@ struct PhaseColumn {
 impl PhaseColumn {
     /// Returns the column of a paced run of messages to readers; `None` for other runs.
     fn of(run: &Run) -> Option<Self> {
-        let number = |name: &str| run.params.0.get(name)?.as_u64();
-        let (size_bytes, readers) = (number("size_bytes")?, number("readers")?);
+        let (size_bytes, readers) = (run.params.whole("size_bytes")?, run.params.whole("readers")?);
         let is_special = ["stall_ns", "slo"].iter().any(|name| run.params.0.contains_key(*name));
         let kind = match (run.phase, run.hops.contains_key("one_way"), run.hops.contains_key("round_trip")) {
             _ if is_special => return None,
@@ -74,7 +73,7 @@ impl PhaseColumn {
             (RunPhase::Steady, false, true) => PhaseKind::RoundTrip,
             (RunPhase::Cold | RunPhase::Idle, false, _) | (RunPhase::Steady, false, false) => return None,
         };
-        let idle_ns = if kind == PhaseKind::Idle { number("idle_ns").unwrap_or(0) } else { 0 };
+        let idle_ns = if kind == PhaseKind::Idle { run.params.whole("idle_ns").unwrap_or(0) } else { 0 };
         Some(Self { kind, idle_ns, size_bytes, readers, wait: run.params.text("wait").unwrap_or_default() })
     }
 

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use super::chart::{LineEnd, LineLabels, drawing, line_classes};
 use super::curve::{self, CurvePoints, HEIGHT};
 use super::markup::escaped;
@@ -64,10 +62,7 @@ const MIN_ODDS: f64 = 9.99;
 /// Returns a chart for each phase, size, and split of a crowded chart.
 fn charts(result: &ResultFile, hop: &str) -> Vec<String> {
     let having = result.runs.iter().filter(|run| run.hops.contains_key(hop));
-    let groups = grouped(having, |run| {
-        let bytes = run.params.0.get("size_bytes").and_then(Value::as_f64);
-        (phase(run), bytes.map(size).unwrap_or_default())
-    });
+    let groups = grouped(having, |run| (phase(run), run.params.number("size_bytes").map(size).unwrap_or_default()));
     let pieces = groups.into_iter().flat_map(|((phase, size), runs)| {
         split_group(runs).into_iter().map(move |(piece, runs)| (label_list(&[&phase, &size, &piece]), runs))
     });
@@ -116,7 +111,7 @@ fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
         return None;
     }
     let names: Vec<&str> = distinct(lines.iter().map(|line| line.label));
-    let words = LineLabels::new(names.iter().map(|name| (*name).to_owned()).collect());
+    let words = LineLabels(names.iter().map(|name| (*name).to_owned()).collect());
     let curves = lines.iter().flat_map(|line| std::iter::once(&line.raw).chain(&line.unstalled));
     let frame = curve::frame(curves, words.line_end())?;
     let mut body = curve::grid(&frame);

@@ -27,7 +27,8 @@ pub struct TerminalOptions {
 /// Renders the result for a terminal; orders come in blocks, in the form of exchanges' order systems.
 pub fn terminal(result: &ResultFile, screen: &TerminalOptions) -> String {
     let width = screen.width.max(MIN_WIDTH);
-    let page = TerminalPage { result, titles: RunTitles::of(result), width, ink: TerminalStyle::new(screen.colour) };
+    let ink = TerminalStyle { colour: screen.colour };
+    let page = TerminalPage { result, titles: RunTitles::of(result), width, ink };
     let whole = page.whole();
     if screen.all || lines(&whole) <= LINES { whole } else { page.overview() }
 }

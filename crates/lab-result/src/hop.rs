@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A percentile that a result shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Percentile {
-    /// How people write it.
+    /// Its display form.
     pub label: &'static str,
     /// Its key in the file.
     pub key: &'static str,

@@ -443,6 +443,16 @@ impl Params {
         self.0.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
     }
 
+    /// One as a number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.as_f64()
+    }
+
+    /// One as a whole number.
+    pub fn whole(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

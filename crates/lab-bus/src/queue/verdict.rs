@@ -25,8 +25,7 @@ fn keep_up_verdict(run: &Run) -> Option<String> {
     }
     let pushed = *run.figures.get("push_rate_per_s")?;
     let share = run.figures.get("kept_up_percent")? / 100.0;
-    let number = |name: &str| run.params.0.get(name)?.as_u64();
-    let (pullers, pull) = (number("pullers")?, number("pull")?);
+    let (pullers, pull) = (run.params.whole("pullers")?, run.params.whole("pull")?);
     let (who, keep, fall, it) = match pullers {
         1 => ("one puller".to_owned(), "keeps", "falls", "it"),
         many => (format!("{many} pullers"), "keep", "fall", "they"),

@@ -232,8 +232,8 @@ fn a_stop_of_the_run_differs_from_a_stop_of_one_process() {
     let (reader, sender) = (reader.gaps(), sender.gaps());
     let counted = attribute_common_stops(&reader, &[&sender]);
     let sample = |gaps: &[SchedulingGap], (from, to)| left(&[(from, to)], gaps);
-    assert_eq!(sample(&counted, both), Some(0), "all stood still: the host's\n{counted:?}");
-    assert_eq!(sample(&counted, alone), Some(1), "one stood still: whoever stopped it\n{counted:?}");
+    assert_eq!(sample(&counted, both), Some(0), "all were stalled: by the host\n{counted:?}");
+    assert_eq!(sample(&counted, alone), Some(1), "one was stalled: by anything\n{counted:?}");
     let of = |cause| stalled_ns(&counted, cause, clock.calibration());
     assert!(of(GapCause::Stopped) >= STOP_NS, "it is told as a stop\n{counted:?}");
 }

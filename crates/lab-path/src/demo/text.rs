@@ -206,8 +206,8 @@ fn host_share(run: &Run) -> Option<String> {
     let [.., without, _] = calm.percentiles();
     let told = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
     Some(format!(
-        "Stalls of the host explain at least {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without the \
-         stalled orders.",
+        "Stalls of the host explain at least {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without \
+         the stalled orders.",
         100.0 * share,
         told(raw),
         told(without)

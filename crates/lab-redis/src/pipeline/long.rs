@@ -124,8 +124,8 @@ impl HeldReplyMemory {
 fn measure_reply_memory(lab: &Lab<'_>, settings: &Settings) -> Result<HeldReplyMemory, LabError> {
     lab.step("pipeline: what the server holds for replies", 1.0)?;
     let mut key = ClaimedKey::claim(lab, &settings.target, settings.command)?;
-    let command = encode(&settings.command.words(key.name(), ""));
-    let address = settings.target.generator_address();
+    let command = encode(&settings.command.words(&key.name, ""));
+    let address = &settings.target.generator_address;
     let mut control = ControlConnection::open(address)?;
     let id = control.execute(&["CLIENT", "ID"])?.number().unwrap_or(0).to_string();
     let failed = |e: io::Error| LabError::Failed(address.error_sentence(&e));
@@ -139,7 +139,7 @@ fn measure_reply_memory(lab: &Lab<'_>, settings: &Settings) -> Result<HeldReplyM
         commands: settings.depth,
         replies: ReplyReceiver::Replies(Replies::new(None)),
     };
-    let pid = settings.target.pid();
+    let pid = settings.target.pid;
     let mut watch = MemoryMonitor { key: &mut key, id, pid, clock: lab.clock, samples: Vec::new(), begun: 0 };
     watch.sample()?;
     pipeline.fill(&mut watch)?.map_err(failed)?;
@@ -167,7 +167,7 @@ struct MemoryMonitor<'a> {
 
 impl MemoryMonitor<'_> {
     fn sample(&mut self) -> Result<(), LabError> {
-        let control = self.key.control();
+        let control = &mut self.key.control;
         // An older server refuses the command; a dead server does not report its memory either.
         let client = match control.execute(&["CLIENT", "LIST", "ID", &self.id]) {
             Ok(ServerReply::Text(line)) => line,

@@ -62,7 +62,7 @@ pub fn compare_redis_benchmark(
     repeats: u32,
     runs: &mut Vec<Run>,
 ) -> Result<Vec<Comparison>, LabError> {
-    if settings.target.generator_address().has_password() {
+    if settings.target.generator_address.has_password() {
         let sentence = format!(
             "{NAME} takes a password on its command line alone, where every user of this host reads it; compare on a \
              server that wants none"
@@ -117,9 +117,9 @@ impl BenchmarkCase {
     fn lines(&self, runs: &[Run]) -> Vec<RatioLine> {
         let Self { command, depth, connections, .. } = *self;
         let of_case = |run: &&Run| {
-            let number = |name: &str| run.params.0.get(name).and_then(serde_json::Value::as_u64);
             run.params.text("command").as_deref() == Some(command.name())
-                && (number("depth"), number("connections")) == (Some(depth), Some(connections as u64))
+                && run.params.whole("depth") == Some(depth)
+                && run.params.whole("connections") == Some(connections as u64)
         };
         let told = FIGURES.iter().filter(|(_, _, of_depth_one)| !of_depth_one || depth == 1);
         let line = told.map(|(figure, what, _)| {
@@ -137,7 +137,7 @@ fn run_redis_benchmark(lab: &Lab<'_>, settings: &Settings, version: &str) -> Res
     let key = ClaimedKey::claim(lab, &settings.target, settings.command)?;
     let count = settings.count.unwrap_or(MIN_COMMANDS);
     let before = settings.target.usage();
-    let (said, used) = benchmark(settings, key.name(), count)?;
+    let (said, used) = benchmark(settings, &key.name, count)?;
     let served = settings.target.usage().since(before);
     drop(key);
     let measured = BenchmarkResult::parse(&said).ok_or_else(|| {
@@ -215,7 +215,7 @@ fn benchmark(settings: &Settings, key: &str, count: u64) -> Result<(String, Reso
     let mut process = Process::new("setpriv");
     // It ends with this process, however this process ends.
     process.args(["--pdeathsig", "KILL", "taskset", "-c", &settings.cpus[0].to_string(), NAME]);
-    process.args(settings.target.generator_address().arguments()).arg("--csv");
+    process.args(settings.target.generator_address.arguments()).arg("--csv");
     let numbers = [("-n", count), ("-c", settings.connections as u64), ("-P", settings.depth)];
     process.args(numbers.into_iter().flat_map(|(flag, number)| [flag.to_owned(), number.to_string()]));
     process.args(settings.command.words(key, ""));

@@ -18,11 +18,11 @@ pub struct PipelineTarget {
     /// The direct address of the server.
     direct: BenchAddress,
     /// The address that the generator uses; a proxy's if the server is to seem far away.
-    generator_address: BenchAddress,
+    pub(super) generator_address: BenchAddress,
     rtt_ms: Option<f64>,
     version: String,
     /// The server's process id, if the process is on this machine.
-    pid: Option<u32>,
+    pub(super) pid: Option<u32>,
     /// The number of other clients' connections to it.
     other_clients: u64,
 }
@@ -51,14 +51,6 @@ impl PipelineTarget {
     /// Returns `HOST:PORT`; `None` for a server that is reached by a Unix socket.
     pub fn endpoint(&self) -> Option<String> {
         self.direct.socket().is_none().then(|| self.direct.endpoint())
-    }
-
-    pub(super) fn generator_address(&self) -> &BenchAddress {
-        &self.generator_address
-    }
-
-    pub(super) fn pid(&self) -> Option<u32> {
-        self.pid
     }
 
     pub(super) fn usage(&self) -> ResourceUsage {
@@ -110,8 +102,9 @@ fn is_a_server(pid: u32) -> bool {
 
 /// A key of ours, which exists on the server only as long as this value.
 pub(super) struct ClaimedKey {
-    name: String,
-    control: ControlConnection,
+    pub name: String,
+    /// The connection beside the generator's.
+    pub control: ControlConnection,
 }
 
 impl ClaimedKey {
@@ -130,15 +123,6 @@ impl ClaimedKey {
             key.control.execute(&["SET", &key.name, value])?;
         }
         Ok(key)
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the connection beside the generator's.
-    pub fn control(&mut self) -> &mut ControlConnection {
-        &mut self.control
     }
 
     /// Returns the number that the key holds; `None` without a number, or if the server is gone.
