@@ -8,7 +8,7 @@
 //! before the others: if it shows nothing, they would not either.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
