@@ -72,9 +72,9 @@ impl Child {
         stdout: impl Read + Send + 'static,
         role: &'static str,
     ) -> Result<Self, LabError> {
-        let (said, lines) = channel();
+        let (sender, lines) = channel();
         let stdout = BufReader::new(stdout);
-        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         let is_of_the_end = interruption().load(Ordering::Relaxed);
         let mut child = Self { process, stdin, lines, role, is_cleanup: is_of_the_end };
         match child.receive::<()>(ANSWER_TIMEOUT_S)? {
@@ -145,7 +145,7 @@ impl Child {
             }
             match self.lines.recv_timeout(left.min(CHECK_INTERVAL)) {
                 Err(RecvTimeoutError::Timeout) if left > CHECK_INTERVAL => left -= CHECK_INTERVAL,
-                said => return said,
+                message => return message,
             }
         }
     }

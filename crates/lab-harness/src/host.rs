@@ -230,11 +230,11 @@ impl EchoClient<'_> {
     /// process.
     fn round_trip(&self, turn: u64) -> Option<()> {
         self.words.word(0).store(turn, Ordering::Release);
-        let (mut looks, mut since) = (0u32, None);
+        let (mut polls, mut since) = (0u32, None);
         while self.words.word(1).load(Ordering::Acquire) != turn {
             relax();
-            looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(POLLS_PER_CLOCK_READ) {
+            polls = polls.wrapping_add(1);
+            if polls.is_multiple_of(POLLS_PER_CLOCK_READ) {
                 let now = self.clock.ticks();
                 let silent_s = self.clock.ns_between(*since.get_or_insert(now), now) / 1_000_000_000;
                 if silent_s > ANSWER_TIMEOUT_S as i64 || is_gone(self.echo) {

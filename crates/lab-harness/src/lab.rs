@@ -157,8 +157,8 @@ pub fn remove_topics(which: impl Fn(&str) -> bool) {
     }
     let Ok(topics) = tickpath_log::LogPath::all_in_shared_memory() else { return };
     for topic in topics.iter().filter(|topic| which(topic)) {
-        if let Ok(place) = tickpath_log::LogPath::shared_memory(topic) {
-            let _ = place.remove();
+        if let Ok(path) = tickpath_log::LogPath::shared_memory(topic) {
+            let _ = path.remove();
         }
     }
 }

@@ -262,8 +262,8 @@ struct Delay {
 
 impl Delay {
     /// Waits until bytes that arrived at `arrived` are due: sleeps until shortly before, then yields the core.
-    fn wait_until_due(&self, came: u64) {
-        let due = came.max(self.opened) + self.delay;
+    fn wait_until_due(&self, arrived: u64) {
+        let due = arrived.max(self.opened) + self.delay;
         loop {
             match self.clock.ns_between(self.clock.ticks(), due) {
                 ..=0 => return,
@@ -304,8 +304,8 @@ impl DelayLine {
                 // A broken connection ends like a closed one.
                 read => read.unwrap_or(0),
             };
-            let taken = self.push(DelayedChunk { arrived: clock.ticks(), bytes: buffer[..bytes].to_vec() });
-            if bytes == 0 || !taken {
+            let is_pushed = self.push(DelayedChunk { arrived: clock.ticks(), bytes: buffer[..bytes].to_vec() });
+            if bytes == 0 || !is_pushed {
                 return;
             }
         }

@@ -94,14 +94,14 @@ pub struct JournalContents {
 
 /// Reads a journal, including days that have ended.
 pub fn read(dir: &Path) -> Result<JournalContents, LabError> {
-    let place = LogPath::folder(dir);
-    let logs = logs(&place).map_err(LabError::other)?;
-    let open = |place| Reader::open(place, ReaderStart::Oldest, Registration::Unregistered);
-    let mut log = open(logs.first().unwrap_or(&place))?;
+    let path = LogPath::folder(dir);
+    let logs = logs(&path).map_err(LabError::other)?;
+    let open = |path| Reader::open(path, ReaderStart::Oldest, Registration::Unregistered);
+    let mut log = open(logs.first().unwrap_or(&path))?;
     let mut reading = JournalAnalysis::new(log.calibration());
     reading.log(&mut log)?;
-    for place in logs.iter().skip(1) {
-        reading.log(&mut open(place)?)?;
+    for path in logs.iter().skip(1) {
+        reading.log(&mut open(path)?)?;
     }
     Ok(reading.journal)
 }
@@ -182,22 +182,22 @@ impl JournalAnalysis {
                     received: stamp,
                     ..RequestStamps::default()
                 });
-                let place = (group, stamps.len() - 1);
-                self.positions.insert(order_id, place);
-                self.last = Some(place);
+                let position = (group, stamps.len() - 1);
+                self.positions.insert(order_id, position);
+                self.last = Some(position);
                 Some(group)
             }
             Input::Report(record) => {
                 let report = &record.report;
                 self.journal.inputs += 1;
                 // The first report that answers a request holds its arrival time at the venue.
-                let place = self.positions.remove(&report.client_order_id.0)?;
-                let stamps = self.stamps_at(place)?;
+                let position = self.positions.remove(&report.client_order_id.0)?;
+                let stamps = self.stamps_at(position)?;
                 stamps.arrived = report.venue_stamp;
                 stamps.reported = stamp;
                 stamps.rejected = report.reason != 0;
                 stamps.answered = true;
-                Some(place.0)
+                Some(position.0)
             }
             _ => None,
         }
@@ -212,7 +212,7 @@ impl JournalAnalysis {
     }
 
     fn record_departure(&mut self, left: Departure) {
-        if let Some(stamps) = self.last.take().and_then(|place| self.stamps_at(place)) {
+        if let Some(stamps) = self.last.take().and_then(|position| self.stamps_at(position)) {
             match left.handed_over && !left.queued {
                 true => stamps.handed = left.at,
                 false => stamps.released = left.at,

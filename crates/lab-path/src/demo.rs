@@ -88,8 +88,8 @@ fn measure(
     let (host, floor) = host::run(lab, &host::Settings { seconds: 1.0, cpus: settings.cpus })?;
     result.host = host;
     result.runs.push(floor);
-    let ours = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
-    keep_runs(result, path::run(lab, &ours).map(|run| vec![run]))?;
+    let bus = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
+    keep_runs(result, path::run(lab, &bus).map(|run| vec![run]))?;
     let Some(best) = find_best_placements(lab, settings)? else {
         found.missing.push(
             "redis-server is not installed: with it the same path is run over Redis too. Install it with: \
@@ -98,11 +98,11 @@ fn measure(
         );
         return Ok(());
     };
-    let (python, ours) = (Library::RedisPy.python(lab), Library::Tickpath.python(lab));
-    let pythons = [python.as_ref().ok(), ours.as_ref().ok()];
+    let (python, bus) = (Library::RedisPy.python(lab), Library::Tickpath.python(lab));
+    let pythons = [python.as_ref().ok(), bus.as_ref().ok()];
     let changes = demo_changes(&best, pythons.map(|python| Some(python?.runtime.as_str())));
     measure_changes(lab, settings, result, found, changes, pythons)?;
-    found.missing.extend(ours.err().map(|why| format!("the path in Python over the log: {why}")));
+    found.missing.extend(bus.err().map(|why| format!("the path in Python over the log: {why}")));
     match (python, start(lab, None)?) {
         (Ok(python), Some(server)) => {
             lab.step("python3 with redis-py, one publish a process", 8.0)?;
@@ -321,7 +321,7 @@ fn measure_changes(
         }
     }
     let of = |side: DemoSide| sides.iter().find(|(known, _)| *known == side).map_or(&[][..], |(_, measured)| measured);
-    let middle = |side, place: usize| median(of(side).iter().filter_map(|measured| measured[place]).collect());
+    let middle = |side, index: usize| median(of(side).iter().filter_map(|measured| measured[index]).collect());
     let line = |(change, [a, b]): &(DemoChange, [DemoSide; 2])| {
         let pairs = of(*a).iter().zip(of(*b)).map(|([_, a, _], [_, b, _])| [*a, *b]).collect();
         RatioLine { no_ratio: change.no_ratio.map(str::to_owned), ..RatioLine::new(change.name, FIGURE, pairs) }
@@ -332,12 +332,12 @@ fn measure_changes(
         of.sides = change.map(|change| change.sides.map(str::to_owned));
         of
     }));
-    let told = |(change, both): (DemoChange, [DemoSide; 2])| {
+    let measured_change = |(change, both): (DemoChange, [DemoSide; 2])| {
         let waits_alone = both.iter().all(|side| matches!(side, DemoSide::Log { .. }));
         let cpu_ns = both.map(|side| middle(side, 2).filter(|_| waits_alone));
         DemoChange { raw_ns: both.map(|side| middle(side, 0)), cpu_ns, ..change }
     };
-    found.changes = changes.into_iter().map(told).collect();
+    found.changes = changes.into_iter().map(measured_change).collect();
     Ok(())
 }
 

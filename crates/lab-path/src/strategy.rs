@@ -353,7 +353,7 @@ impl LaneStrategy {
             }
         };
         let (mut denied, mut lapped) = (0, 0);
-        let heard = reports.drain(8, |next| {
+        let received = reports.drain(8, |next| {
             let message = match next {
                 Next::Message(message) => message,
                 Next::Gap(missed) => return lapped += missed,
@@ -370,7 +370,7 @@ impl LaneStrategy {
         });
         self.result.denied += denied;
         self.result.lapped += lapped;
-        heard.map_err(|e| LabError::Failed(format!("the report log: {e}")))
+        received.map_err(|e| LabError::Failed(format!("the report log: {e}")))
     }
 }
 

@@ -118,14 +118,14 @@ impl ProcessRole for OmsRole {
         let config = oms_config(self, &sends)?;
         let ticks = market(&self.market, &clock)?;
         let stop = parent.stop_flag();
-        let (events, heard) = sync_channel(MAX_EVENTS);
-        let (place, places) = channel();
+        let (events, event_receiver) = sync_channel(MAX_EVENTS);
+        let (address_sender, addresses) = channel();
         let server = self.server.as_ref().map(|server| server_config(server, &config, events));
-        let listener = std::thread::spawn(move || collect_events(&heard, &place));
+        let listener = std::thread::spawn(move || collect_events(&event_receiver, &address_sender));
         let ready = || {
             parent.ready();
-            let place: Option<String> = self.server.as_ref().and_then(|_| places.recv().ok());
-            parent.result(&place);
+            let address: Option<String> = self.server.as_ref().and_then(|_| addresses.recv().ok());
+            parent.result(&address);
         };
         let gaps = match &server {
             Some(server) => tickpath_oms_server::run(clock, &config, server, ticks, &stop, ready),
@@ -133,10 +133,10 @@ impl ProcessRole for OmsRole {
         };
         // With it the last sender is dropped, and the listener ends.
         drop(server);
-        let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let messages = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         save_gaps(&self.out, &gaps.map_err(LabError::other)?)?;
         sends.save(&SendLog::file(&self.out))?;
-        parent.result(&told);
+        parent.result(&messages);
         Ok(())
     }
 }
@@ -402,8 +402,8 @@ pub(crate) fn market(name: &Option<String>, clock: &HostClock) -> Result<Option<
 
 /// Returns the configuration of a tick topic in shared memory, as the bus makes it.
 pub(crate) fn market_config(name: &str) -> Result<LogConfig, LabError> {
-    let place = LogPath::shared_memory(name).map_err(tickpath_log::LogOpenError::from)?;
-    Ok(LogConfig::topic(place, tickpath_log::OverflowPolicy::Overwrite))
+    let path = LogPath::shared_memory(name).map_err(tickpath_log::LogOpenError::from)?;
+    Ok(LogConfig::topic(path, tickpath_log::OverflowPolicy::Overwrite))
 }
 
 fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEvent>) -> ServerConfig {
@@ -423,22 +423,22 @@ fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEv
 }
 
 /// Forwards the OMS's listening address, and returns the events that no run should have.
-fn collect_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<String> {
+fn collect_events(events: &Receiver<ServerEvent>, addresses: &Sender<String>) -> Vec<String> {
     const MAX_EVENTS_KEPT: usize = 10;
-    let (mut told, mut more, mut has_clients) = (Vec::new(), 0, false);
+    let (mut messages, mut more, mut has_clients) = (Vec::new(), 0, false);
     for event in events {
         match &event {
-            ServerEvent::Listening(place) => drop(places.send(place.clone())),
+            ServerEvent::Listening(address) => drop(addresses.send(address.clone())),
             ServerEvent::LoggedIn { .. } => has_clients = true,
             // The OMS makes the venue's lanes, so it is up before the venue.
             ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_) | Notice::LineUp(_)) if !has_clients => {}
             ServerEvent::Disconnected { why, user, .. } if why == "it logged out" || user == SIDE_USER => {}
-            _ if told.len() == MAX_EVENTS_KEPT => more += 1,
-            _ => told.push(format!("the OMS reported: {event}")),
+            _ if messages.len() == MAX_EVENTS_KEPT => more += 1,
+            _ => messages.push(format!("the OMS reported: {event}")),
         }
     }
-    told.extend((more > 0).then(|| format!("the OMS reported {more} more events")));
-    told
+    messages.extend((more > 0).then(|| format!("the OMS reported {more} more events")));
+    messages
 }
 
 /// The venue on lanes that the OMS has made, polled by the thread that owns it.

@@ -87,20 +87,20 @@ impl BenchAddress {
 
     /// Returns redis-benchmark's arguments for this server, without a password.
     pub fn arguments(&self) -> Vec<String> {
-        let place = match &self.socket {
+        let target = match &self.socket {
             Some(path) => vec![("-s", path.display().to_string())],
             None => vec![("-h", self.host.clone()), ("-p", self.port.to_string())],
         };
         let login = [(self.database != 0).then(|| ("--dbnum", self.database.to_string()))];
-        let all = place.into_iter().chain(login.into_iter().flatten());
+        let all = target.into_iter().chain(login.into_iter().flatten());
         all.flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
     }
 
     pub fn login(&self) -> Vec<Vec<String>> {
         let mut commands = Vec::new();
         if let Some(password) = &self.password {
-            let words = ["AUTH".to_owned()].into_iter().chain(self.username.clone()).chain([password.clone()]);
-            commands.push(words.collect());
+            let arguments = ["AUTH".to_owned()].into_iter().chain(self.username.clone()).chain([password.clone()]);
+            commands.push(arguments.collect());
         }
         if self.database != 0 {
             commands.push(vec!["SELECT".to_owned(), self.database.to_string()]);

@@ -169,7 +169,7 @@ mod tests {
             let mut run = Run { valid: true, ..Run::default() };
             received.check_counts(&mut run, 20);
             assert_eq!(run.valid, note.is_none(), "{received:?}");
-            assert!(note.is_none_or(|note| run.notes.iter().any(|told| told.contains(note))), "{:?}", run.notes);
+            assert!(note.is_none_or(|note| run.notes.iter().any(|found| found.contains(note))), "{:?}", run.notes);
         }
         let mut run = Run { valid: true, ..Run::default() };
         SubscriberResult { reconnects: Some(2), ..all }.check_counts(&mut run, 20);

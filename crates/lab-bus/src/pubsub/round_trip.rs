@@ -123,8 +123,8 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
     let mut ping = lab.spawn(&ping)?;
     ping.send("go")?;
     let (mut received, sent): (SubscriberResult, Option<u64>) = ping.result(seconds + 10.0)?;
-    let (heard, answered): (Option<u64>, Option<u64>) = pong.stop()?;
-    received.reconnects = [received.reconnects, heard].into_iter().sum();
+    let (reconnects, answered): (Option<u64>, Option<u64>) = pong.stop()?;
+    received.reconnects = [received.reconnects, reconnects].into_iter().sum();
     let mut run = assemble(lab, settings, &received)?;
     note_reconnects(&mut run, "sender", [sent, answered].into_iter().sum());
     around.end(lab, std::slice::from_mut(&mut run))?;

@@ -88,8 +88,8 @@ pub(super) fn policy(settings: &Settings) -> Result<Policy, LabError> {
         return Ok(policy);
     }
     let policies = connect(&settings.target)?.capabilities().policies;
-    let told = policies.contains(&Policy::Fail) && settings.rate.is_none();
-    Ok(if told { Policy::Fail } else { policies[0] })
+    let fails_when_full = policies.contains(&Policy::Fail) && settings.rate.is_none();
+    Ok(if fails_when_full { Policy::Fail } else { policies[0] })
 }
 
 /// Refuses impossible settings, and any other client in a phase that only our own bus has.

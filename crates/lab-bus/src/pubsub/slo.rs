@@ -39,8 +39,8 @@ pub fn search(
             seen.record(promise, run, rate, kept);
         }
         keep_runs(result, run.map(|run| vec![run])).inspect_err(|_| {
-            let told = seen.finding(promise, search.highest_kept(), search.lowest_broken());
-            result.findings.push(format!("until it broke off, {} {told}", short_name(&settings.target)));
+            let finding = seen.finding(promise, search.highest_kept(), search.lowest_broken());
+            result.findings.push(format!("until it broke off, {} {finding}", short_name(&settings.target)));
         })?;
     }
     Ok(seen.finding(promise, search.highest_kept(), search.lowest_broken()))

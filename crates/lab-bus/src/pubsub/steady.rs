@@ -56,9 +56,9 @@ pub fn run_with(
     let transfer = around.transfer_ns().filter(|_| is_log(&settings.target)).unwrap_or(0.0);
     let idle = host::idle_gaps(&lab.clock, settings.cpus[1])?;
     let topic = topic_name(lab, &settings.target);
-    let heard = if between { format!("{topic}.heard") } else { topic.clone() };
-    let _removed = [&topic, &heard].map(|topic| TopicGuard { target: &settings.target, topic });
-    let (publisher, subscriber) = roles(lab, settings, &topic, &heard);
+    let received_topic = if between { format!("{topic}.heard") } else { topic.clone() };
+    let _removed = [&topic, &received_topic].map(|topic| TopicGuard { target: &settings.target, topic });
+    let (publisher, subscriber) = roles(lab, settings, &topic, &received_topic);
     // The publisher makes the topic before it sends, so that a `fail` topic has its reader before the first message.
     let (mut publisher, mut subscriber) = match &settings.foreign {
         Some(client) => (client.publisher(lab, &publisher)?, client.subscriber(lab, &subscriber)?),
@@ -66,7 +66,7 @@ pub fn run_with(
     };
     begin(&PubsubProcesses {
         published: &topic,
-        received: &heard,
+        received: &received_topic,
         publisher: publisher.id(),
         subscriber: subscriber.id(),
     })?;
@@ -117,8 +117,8 @@ fn assemble(
             Some(_) => Ok(Vec::new()),
             None => load_gaps(&lab.folder().join(name)).map(|gaps| clip_gaps(&gaps, published.first, received.last)),
         };
-        let (ours, theirs) = (found("subscriber.gaps")?, found("publisher.gaps")?);
-        let gaps = attribute_common_stops(&ours, &[&theirs]);
+        let (of_subscriber, of_publisher) = (found("subscriber.gaps")?, found("publisher.gaps")?);
+        let gaps = attribute_common_stops(&of_subscriber, &[&of_publisher]);
         latency_hops(&mut run, &lab.folder().join("subscriber"), calibration, &gaps, transfer)?;
         if published.sent >= 1_000 {
             run.figures.insert("lateness_own_p99_ns".to_owned(), f64::from(published.own_p99_ns));
@@ -131,7 +131,7 @@ fn assemble(
             add_receiver_cpu(&mut run, received.cpu_ns);
         }
         let ends =
-            [("subscriber", gaps, received.waited_ns), ("publisher", attribute_common_stops(&theirs, &[&ours]), 0)];
+            [("subscriber", gaps, received.waited_ns), ("publisher", attribute_common_stops(&of_publisher, &[&of_subscriber]), 0)];
         for (who, gaps, waited_ns) in ends {
             report_stalls(&mut run, settings, (who, &gaps, waited_ns), elapsed, calibration);
         }

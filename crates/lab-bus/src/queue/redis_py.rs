@@ -72,7 +72,7 @@ pub(super) fn spawn(
         let out = puller_file(lab, index);
         let numbers = numbers_file(&out);
         let share = settings.share(index);
-        let told = PullerSettings {
+        let script_settings = PullerSettings {
             url: &url,
             queue: &queues[settings.queue_of(index)],
             limit: settings.pull,
@@ -83,7 +83,7 @@ pub(super) fn spawn(
             out: &out,
             numbers: &numbers,
         };
-        python.spawn(lab, "puller", &[PULLER, COMMON, RECONNECTS], &told)
+        python.spawn(lab, "puller", &[PULLER, COMMON, RECONNECTS], &script_settings)
     };
     let software = Software {
         server: Some("redis-server".to_owned()),

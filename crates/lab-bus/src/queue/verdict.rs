@@ -199,8 +199,8 @@ mod tests {
         run
     }
 
-    fn says(run: &Run, words: &str) -> bool {
-        run.notes.iter().any(|note| note.contains(words))
+    fn says(run: &Run, text: &str) -> bool {
+        run.notes.iter().any(|note| note.contains(text))
     }
 
     #[test]
@@ -221,8 +221,8 @@ mod tests {
     #[test]
     fn reconnects_are_noted_and_counted() {
         let run = judged(None, true, 0, [1, 2]);
-        for told in ["the sender's connection was lost and made again once", "the receiver's connection was lost"] {
-            assert!(run.valid && says(&run, told), "{told}: {:?}", run.notes);
+        for note in ["the sender's connection was lost and made again once", "the receiver's connection was lost"] {
+            assert!(run.valid && says(&run, note), "{note}: {:?}", run.notes);
         }
         assert_eq!(run.figures.get("reconnects"), Some(&3.0));
         assert_eq!(judged(None, true, 0, [0, 0]).figures.get("reconnects"), None);

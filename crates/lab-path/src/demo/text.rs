@@ -23,16 +23,16 @@ pub fn text(result: &ResultFile, found: &DemoFindings) -> String {
 /// cost of a broker in the path, and the cause of the tail.
 pub fn findings(result: &ResultFile, found: &DemoFindings) -> Vec<String> {
     let path = path_alone(result);
-    let mut told: Vec<String> = path.and_then(industry_verdict).into_iter().collect();
+    let mut sentences: Vec<String> = path.and_then(industry_verdict).into_iter().collect();
     let (first, others) = found.changes.split_at(found.changes.len().min(1));
-    told.extend(first.iter().map(|change| change_sentence(result, change)));
-    told.extend(path.into_iter().flat_map(tail_sentences));
+    sentences.extend(first.iter().map(|change| change_sentence(result, change)));
+    sentences.extend(path.into_iter().flat_map(tail_sentences));
     // A change with a pair is reported by its comparison.
     let without_pair = others.iter().filter(|change| comparison(result, change).is_none());
-    told.extend(without_pair.map(|change| change_sentence(result, change)));
-    told.extend(one_process(result));
-    told.extend(venue(result));
-    told
+    sentences.extend(without_pair.map(|change| change_sentence(result, change)));
+    sentences.extend(one_process(result));
+    sentences.extend(venue(result));
+    sentences
 }
 
 /// Returns whether each part has a valid figure: a comparison leaves out pairs that broke a rule.
@@ -65,12 +65,12 @@ fn full_text(result: &ResultFile, found: &DemoFindings) -> String {
         out.push_str(LEGEND);
         out.push_str(&hops(run));
         out.push('\n');
-        let told = industry_verdict(run).into_iter().chain(tail_sentences(run));
-        told.for_each(|said| out.push_str(&format!("{said}\n")));
+        let sentences = industry_verdict(run).into_iter().chain(tail_sentences(run));
+        sentences.for_each(|sentence| out.push_str(&format!("{sentence}\n")));
     }
     out.push_str(&changes(result, found));
-    out.extend(one_process(result).map(|said| format!("\n{said}\n")));
-    venue(result).iter().for_each(|said| out.push_str(&format!("{said}\n")));
+    out.extend(one_process(result).map(|sentence| format!("\n{sentence}\n")));
+    venue(result).iter().for_each(|sentence| out.push_str(&format!("{sentence}\n")));
     out.push_str(&invalid(result, found));
     out.push_str("\nOutside of this measurement: the network card, the network, and a real venue's own time.\n");
     for missing in &found.missing {
@@ -180,13 +180,13 @@ fn tail_cause(run: &Run) -> Option<String> {
     let (Some(whole), [Some(late), Some(way), Some(oms)]) = (whole, parts) else { return None };
     let shares = [late, way, oms].map(|ns| 100.0 * ns / whole);
     let parts = || PARTS.into_iter().zip(shares);
-    let told: Vec<String> = parts().map(|((_, when, _), share)| format!("{share:.0} % {when}")).collect();
-    let most = parts().find(|(_, share)| *share > 50.0);
-    let whose = most.map_or("of no part alone", |((.., whose), _)| whose);
+    let shares_text: Vec<String> = parts().map(|((_, when, _), share)| format!("{share:.0} % {when}")).collect();
+    let largest = parts().find(|(_, share)| *share > 50.0);
+    let whose = largest.map_or("of no part alone", |((.., whose), _)| whose);
     Some(format!(
         "On average an order takes {} longer than the median: {}. The tail is {whose}.",
         duration(whole),
-        told.join(", ")
+        shares_text.join(", ")
     ))
 }
 
@@ -204,13 +204,13 @@ fn host_share(run: &Run) -> Option<String> {
     }
     let [.., raw, _] = hop.percentiles();
     let [.., without, _] = calm.percentiles();
-    let told = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
+    let duration_text = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
     Some(format!(
         "Stalls of the host explain at least {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without \
          the stalled orders.",
         100.0 * share,
-        told(raw),
-        told(without)
+        duration_text(raw),
+        duration_text(without)
     ))
 }
 
@@ -237,13 +237,13 @@ fn change_sentence(result: &ResultFile, change: &DemoChange) -> String {
 
 /// Returns both sides of a change, and its ratio or the reason for having none.
 fn figures(result: &ResultFile, change: &DemoChange) -> String {
-    let told = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
+    let duration_text = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
     let [a, b] = change.sides;
     let Some(of) = comparison(result, change) else {
-        let [a_ns, b_ns] = change.raw_ns.map(told);
+        let [a_ns, b_ns] = change.raw_ns.map(duration_text);
         return format!("no valid pair, so no ratio; as measured, not valid: {a_ns} {a}, {b_ns} {b}");
     };
-    let [a_ns, b_ns] = [of.a, of.b].map(told);
+    let [a_ns, b_ns] = [of.a, of.b].map(duration_text);
     let ratio = of.ratio.map_or(String::new(), |ratio| format!(": {} times ({})", times(ratio), interval(of)));
     let note = of.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
     let cpu = match change.cpu_ns {
@@ -286,14 +286,14 @@ fn one_process(result: &ResultFile) -> Option<String> {
 
 fn venue(result: &ResultFile) -> Vec<String> {
     let mut out = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut listed = BTreeSet::new();
     for run in result.runs.iter().filter(|run| run.valid) {
         let (Some(connect), Some(share)) = (run.figures.get("tcp_connect_ns"), run.figures.get("path_share_percent"))
         else {
             continue;
         };
         let wait = run.params.text("wait").unwrap_or_default();
-        if !told.insert((run.target.clone(), wait.clone())) {
+        if !listed.insert((run.target.clone(), wait.clone())) {
             continue;
         }
         out.push(format!(
@@ -368,11 +368,11 @@ mod tests {
         let hop = Hop { p99_ns: Some(6_000), ..result.runs[0].hops["tick_to_order"].clone() };
         result.runs[0].hops.insert("tick_to_order".to_owned(), hop);
         result.findings = findings(&result, &found);
-        let told = &result.findings;
-        assert!(told[0].contains("asks for 5 µs") && told[0].contains("789 ns at the median (within)"), "{told:?}");
-        assert!(told[0].contains("6 µs at 99 % (above)"), "{told:?}");
-        assert!(told[1].starts_with("B in place of A: 600 ns over A, 200 ns over B: 3.0 times"), "{told:?}");
-        assert!(told.iter().any(|said| said.starts_with("C in place of A: no valid pair")), "{told:?}");
+        let sentences = &result.findings;
+        assert!(sentences[0].contains("asks for 5 µs") && sentences[0].contains("789 ns at the median (within)"), "{sentences:?}");
+        assert!(sentences[0].contains("6 µs at 99 % (above)"), "{sentences:?}");
+        assert!(sentences[1].starts_with("B in place of A: 600 ns over A, 200 ns over B: 3.0 times"), "{sentences:?}");
+        assert!(sentences.iter().any(|sentence| sentence.starts_with("C in place of A: no valid pair")), "{sentences:?}");
     }
 
     #[test]

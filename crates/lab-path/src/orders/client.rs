@@ -206,9 +206,9 @@ impl IdleSessions {
     fn start(clock: &HostClock, login: &BenchLogin, count: u16) -> Result<Self, LabError> {
         let mut routes = log_in_all(clock, login, count)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let theirs = stop.clone();
+        let stop_flag = stop.clone();
         let thread = std::thread::spawn(move || {
-            while !theirs.load(Ordering::Relaxed) {
+            while !stop_flag.load(Ordering::Relaxed) {
                 poll_routes(&mut routes)?;
                 sleep_ns(IDLE_POLL_NS);
             }
@@ -350,8 +350,8 @@ impl OrdersClient {
 
     /// Sends a request; T0 is before the first attempt.
     fn send(&mut self, i: u64, request: &Request) -> Result<(), LabError> {
-        let place = self.session_of(i);
-        while self.batch.in_flight.is_some_and(|most| self.sessions[place].unacked >= most) {
+        let session_index = self.session_of(i);
+        while self.batch.in_flight.is_some_and(|max| self.sessions[session_index].unacked >= max) {
             if self.receive(64)? == 0 {
                 self.check_running()?;
                 self.idle();
@@ -360,15 +360,15 @@ impl OrdersClient {
         let may_wait = self.batch.interval_ns.is_none() && self.batch.in_flight.is_none();
         let sent = self.clock.ticks();
         self.rows[i as usize][0] = sent;
-        while !self.sessions[place].route.send(sent, request, may_wait)? {
-            if self.receive_from(place, 64)? == 0 && self.receive(64)? == 0 {
+        while !self.sessions[session_index].route.send(sent, request, may_wait)? {
+            if self.receive_from(session_index, 64)? == 0 && self.receive(64)? == 0 {
                 self.check_running()?;
                 yield_now();
             }
         }
-        let session = &mut self.sessions[place];
+        let session = &mut self.sessions[session_index];
         if session.open == 0 {
-            self.waiting.push(place);
+            self.waiting.push(session_index);
         }
         session.open += 1;
         session.unacked += 1;
@@ -415,7 +415,7 @@ impl OrdersClient {
     /// Takes up to `limit` reports of the next session in turn, mostly of those with outstanding requests.
     fn receive(&mut self, limit: usize) -> Result<usize, LabError> {
         self.polls += 1;
-        let place = match self.waiting.len() as u64 {
+        let session_index = match self.waiting.len() as u64 {
             count if count > 0 && !self.polls.is_multiple_of(HEARTBEAT_EVERY) => {
                 self.waiting[(self.polls % count) as usize]
             }
@@ -424,34 +424,34 @@ impl OrdersClient {
                 self.heartbeat_index
             }
         };
-        self.receive_from(place, limit)
+        self.receive_from(session_index, limit)
     }
 
-    fn receive_from(&mut self, place: usize, limit: usize) -> Result<usize, LabError> {
+    fn receive_from(&mut self, session_index: usize, limit: usize) -> Result<usize, LabError> {
         let Self { sessions, waiting, clock, rows, answers: answered, open, batch, .. } = self;
-        let BenchSession { route, open: own, unacked } = &mut sessions[place];
-        let (heard, missed) = route.receive(limit, |id: ClientOrderId, told: ClientReportKind| {
+        let BenchSession { route, open: own, unacked } = &mut sessions[session_index];
+        let (received, missed) = route.receive(limit, |id: ClientOrderId, kind: ClientReportKind| {
             let now = clock.ticks();
-            answered.denied += u64::from(told == ClientReportKind::Denied);
+            answered.denied += u64::from(kind == ClientReportKind::Denied);
             let row = (id.0 as u32 as u64).checked_sub(batch.first).and_then(|i| rows.get_mut(i as usize));
             let Some(row) = row.filter(|_| (id.0 >> 32) as u32 == batch.number) else { return };
             if row[1] == 0 {
                 row[1] = now;
                 *unacked -= 1;
             }
-            if told == ClientReportKind::Pending || row[2] != 0 {
+            if kind == ClientReportKind::Pending || row[2] != 0 {
                 return;
             }
             // A denial closes the request, and is not the venue's answer.
-            row[2] = if told == ClientReportKind::Venue { now } else { DENIED };
+            row[2] = if kind == ClientReportKind::Venue { now } else { DENIED };
             *open -= 1;
             *own -= 1;
             answered.last_report = now;
         })?;
         answered.missed += missed;
-        if heard > 0 && *own == 0 {
-            waiting.retain(|waits| *waits != place);
+        if received > 0 && *own == 0 {
+            waiting.retain(|waits| *waits != session_index);
         }
-        Ok(heard)
+        Ok(received)
     }
 }

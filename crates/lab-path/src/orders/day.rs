@@ -26,7 +26,7 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
     let login = system.login.clone().expect("checked: it has a socket");
     let (clock, session) = (lab.clock, BenchLogin { session: Some(0), ..login });
     let resumed = on_cpu(settings.cpus[0], move || reconnect(&clock, &session))??;
-    let (told, _) = system.stop()?;
+    let (oms_messages, _) = system.stop()?;
     let mut run = run_of_settings(settings, &batch);
     run.params.set("reports", resumed.live);
     run.counts = MessageCounts {
@@ -39,7 +39,7 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
     run.throughput_per_s = Some(resumed.received as f64 * 1e9 / resumed.ns);
     let figures = [("resume_ns", resumed.ns), ("resume_reports_per_s", resumed.received as f64 * 1e9 / resumed.ns)];
     run.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
-    run.notes.extend(told);
+    run.notes.extend(oms_messages);
     finish(lab, settings, around, run)
 }
 
@@ -82,7 +82,7 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     let from = lab.clock.ticks();
     system.restart_oms(lab)?;
     let ns = lab.clock.ns_between(from, lab.clock.ticks()) as f64;
-    let (told, _) = system.stop()?;
+    let (oms_messages, _) = system.stop()?;
     let read = analyse::read(&settings.journal_in(lab))?;
     let known = read.groups.get(&RESTART_GROUP).map_or(0, |group| group.len() as u64);
     let mut run = run_of_settings(settings, &batch);
@@ -91,7 +91,7 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     run.params.set("snapshot_every", SNAPSHOT_EVERY);
     run.elapsed_ns = Some(ns as u64);
     run.figures.insert("restart_to_ready_ns".to_owned(), ns);
-    run.notes.extend(told);
+    run.notes.extend(oms_messages);
     finish(lab, settings, around, run)
 }
 

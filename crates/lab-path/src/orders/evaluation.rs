@@ -182,8 +182,8 @@ fn describe(run: &mut Run, settings: &Settings, batch: &OrderBatch) {
     if settings.level == AckLevel::Disk {
         run.params.set("ack", "disk");
     }
-    if let Some(most) = batch.in_flight {
-        run.params.set("in_flight", u64::from(most));
+    if let Some(max) = batch.in_flight {
+        run.params.set("in_flight", u64::from(max));
     }
     if let Some(beside) = settings.side_client {
         run.params.set("beside", beside.name());
@@ -219,8 +219,8 @@ fn rows(
     if matches!(client, TradingClient::Rust) {
         return load::<3>(&file);
     }
-    let told = load::<2>(&file)?;
-    let mut rows: Vec<[u64; 3]> = told.into_iter().map(|[acked, accepted]| [0, acked, accepted]).collect();
+    let answers = load::<2>(&file)?;
+    let mut rows: Vec<[u64; 3]> = answers.into_iter().map(|[acked, accepted]| [0, acked, accepted]).collect();
     for (number, sent) in group.into_iter().flat_map(|group| group.sent()) {
         if let Some(row) = rows.get_mut(number as usize) {
             row[0] = sent;
@@ -240,8 +240,8 @@ fn client_hops(
     let calibration = lab.clock.calibration();
     let rows = rows(lab, &settings.client, batch, group)?;
     for (name, column) in [("order_ack", 1), ("order_round_trip", 2)] {
-        let told = rows.iter().filter(|row| row[0] != 0 && row[column] != 0 && row[column] != DENIED);
-        let samples = Samples(told.map(|row| (row[0], row[column])).collect());
+        let answered_rows = rows.iter().filter(|row| row[0] != 0 && row[column] != 0 && row[column] != DENIED);
+        let samples = Samples(answered_rows.map(|row| (row[0], row[column])).collect());
         if !samples.0.is_empty() {
             run.hops.insert(name.to_owned(), samples.hop(calibration, gaps));
         }

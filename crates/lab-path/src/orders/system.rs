@@ -216,13 +216,13 @@ impl OrdersSystem {
     /// client beside received.
     pub fn stop(mut self) -> Result<(Vec<String>, Option<u64>), LabError> {
         self.stop_client()?;
-        let heard = self.side_client.take().map(Child::stop::<u64>).transpose()?;
-        let told = self.oms.take().map(Child::stop::<Vec<String>>).transpose()?;
+        let received = self.side_client.take().map(Child::stop::<u64>).transpose()?;
+        let oms_messages = self.oms.take().map(Child::stop::<Vec<String>>).transpose()?;
         drop(self.reference.take());
         self.exchange.take().map_or(Ok(()), Child::stop::<()>)?;
         let lanes = format!("{}.", self.oms_role.lanes);
         remove_topics(|name| name.starts_with(&lanes));
-        Ok((told.unwrap_or_default(), heard))
+        Ok((oms_messages.unwrap_or_default(), received))
     }
 }
 
@@ -300,9 +300,9 @@ fn wait_for_venue(lab: &Lab<'_>, oms: &str) -> Result<(), LabError> {
 
 /// Writes the file of users: the measured client, and the client beside it.
 fn users(lab: &Lab<'_>, settings: &Settings) -> Result<PathBuf, LabError> {
-    let most = settings.sessions;
-    let beside = settings.side_client.map(|_| (SIDE_USER, most..most + 1));
-    let users: Vec<_> = std::iter::once((USER, 0..most)).chain(beside).collect();
+    let sessions = settings.sessions;
+    let beside = settings.side_client.map(|_| (SIDE_USER, sessions..sessions + 1));
+    let users: Vec<_> = std::iter::once((USER, 0..sessions)).chain(beside).collect();
     write_users(lab.folder(), settings.order.account, &users)
 }
 

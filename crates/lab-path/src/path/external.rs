@@ -141,26 +141,26 @@ impl ExternalStrategy {
 
     fn receive_reports(&mut self) -> Result<usize, LabError> {
         let Self { clock, client, rows, result: traded, .. } = self;
-        let (heard, missed) = receive_socket(client, |id, told| {
-            traded.denied += u64::from(told == ClientReportKind::Denied);
+        let (received, missed) = receive_socket(client, |id, kind| {
+            traded.denied += u64::from(kind == ClientReportKind::Denied);
             let Some([_, _, acked, accepted]) = rows.get_mut(id.0 as u32 as usize) else { return };
             let now = clock.ticks();
             if *acked == 0 {
                 *acked = now;
             }
-            if told == ClientReportKind::Venue && *accepted == 0 {
+            if kind == ClientReportKind::Venue && *accepted == 0 {
                 *accepted = now;
             }
         })?;
         traded.lapped += missed;
-        Ok(heard)
+        Ok(received)
     }
 }
 
 /// Returns the rows of a strategy outside, completed with each order's T0 from the journal: tick, seen, sent, first
 /// report, first report of the venue.
 pub(super) fn add_sent_times(rows: &[[u64; 4]], group: &RequestGroup) -> Vec<[u64; 5]> {
-    let mut whole: Vec<[u64; 5]> = rows.iter().map(|&[tick, seen, acked, told]| [tick, seen, 0, acked, told]).collect();
+    let mut whole: Vec<[u64; 5]> = rows.iter().map(|&[tick, seen, acked, accepted]| [tick, seen, 0, acked, accepted]).collect();
     for (number, sent) in group.sent() {
         if let Some(row) = whole.get_mut(number as usize) {
             row[2] = sent;

@@ -17,8 +17,8 @@ pub(super) fn count_ticks(run: &mut Run, published: &[[u64; 2]], seen: &[[u64; 1
     let mut newest = 0;
     for &[stamp] in seen {
         match due.binary_search_by_key(&stamp, |(time, _)| *time) {
-            Ok(place) if due[place].1 > 0 => {
-                due[place].1 -= 1;
+            Ok(index) if due[index].1 > 0 => {
+                due[index].1 -= 1;
                 counts.reordered += u64::from(stamp < newest);
                 newest = newest.max(stamp);
             }
@@ -143,9 +143,9 @@ mod tests {
             (&[10, 10, 10, 20], &[10, 10, 20], (1, 0, 0), "1 of 4 messages were lost"),
             (&[10, 20], &[10, 15, 20], (0, 1, 0), "1 of 2 messages came twice"),
         ];
-        for (published, came, found, word) in cases {
-            let (run, counts) = seen(published, came);
-            assert_eq!(counts, found, "{published:?}, {came:?}");
+        for (published, received, found, word) in cases {
+            let (run, counts) = seen(published, received);
+            assert_eq!(counts, found, "{published:?}, {received:?}");
             refused(&run, word);
         }
         // Ticks of the same time are not duplicates.

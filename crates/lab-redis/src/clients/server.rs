@@ -93,8 +93,8 @@ impl SetGetServer {
     /// Checks that the first `count` keys do not exist; from then on they are ours, and deleted at the end.
     pub fn claim_keys(&mut self, count: u64) -> Result<(), LabError> {
         for numbers in batches(count) {
-            let there = self.on_keys("EXISTS", numbers).map_err(|e| no_answer("the server", &e))?;
-            if there > 0 {
+            let existing = self.on_keys("EXISTS", numbers).map_err(|e| no_answer("the server", &e))?;
+            if existing > 0 {
                 return Err(LabError::Failed(format!(
                     "the server has keys of another bench that begin with {}; delete them, or try again: the next run \
                      uses another name",

@@ -105,9 +105,9 @@ pub(super) fn per_command(run: &mut Run, used: ResourceUsage, names: [&str; 3]) 
     if commands == 0 {
         return;
     }
-    let taken = [used.cpu_ns, used.switches, used.calls];
-    let known = names.into_iter().zip(taken).filter_map(|(name, taken)| Some((name, taken?)));
-    run.figures.extend(known.map(|(name, taken)| (name.to_owned(), taken as f64 / commands as f64)));
+    let used_by_server = [used.cpu_ns, used.switches, used.calls];
+    let known = names.into_iter().zip(used_by_server).filter_map(|(name, amount)| Some((name, amount?)));
+    run.figures.extend(known.map(|(name, amount)| (name.to_owned(), amount as f64 / commands as f64)));
 }
 
 /// Checks the key's final number, which has to equal the number of additions.

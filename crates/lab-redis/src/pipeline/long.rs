@@ -91,16 +91,16 @@ struct MemorySample {
 impl HeldReplyMemory {
     fn describe(&self, run: &mut Run) {
         let (Some(first), Some(last)) = (self.samples.first(), self.samples.last()) else { return };
-        let most = |of: fn(&MemorySample) -> Option<u64>| self.samples.iter().filter_map(of).max();
-        let clients = most(|look| look.clients_bytes).zip(first.clients_bytes);
+        let max = |of: fn(&MemorySample) -> Option<u64>| self.samples.iter().filter_map(of).max();
+        let clients = max(|sample| sample.clients_bytes).zip(first.clients_bytes);
         let known = [
-            ("reply_memory_bytes", most(|look| look.replies_bytes)),
-            ("clients_memory_bytes", clients.map(|(most, before)| most.saturating_sub(before))),
+            ("reply_memory_bytes", max(|sample| sample.replies_bytes)),
+            ("clients_memory_bytes", clients.map(|(max, before)| max.saturating_sub(before))),
         ];
         run.figures.extend(known.into_iter().filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64))));
-        run.series.push(self.series("replies_held_bytes", |look| look.replies_bytes));
-        run.series.push(self.series("clients_memory_bytes", |look| look.clients_bytes));
-        let resident = [first.resident_bytes, last.resident_bytes, most(|look| look.resident_bytes)];
+        run.series.push(self.series("replies_held_bytes", |sample| sample.replies_bytes));
+        run.series.push(self.series("clients_memory_bytes", |sample| sample.clients_bytes));
+        let resident = [first.resident_bytes, last.resident_bytes, max(|sample| sample.resident_bytes)];
         if let [Some(before_bytes), Some(after_bytes), Some(peak_bytes)] = resident {
             run.memory = Some(MemoryUse { before_bytes, after_bytes, peak_bytes });
         }
@@ -114,7 +114,7 @@ impl HeldReplyMemory {
     }
 
     fn series(&self, name: &str, of: fn(&MemorySample) -> Option<u64>) -> Series {
-        let points = self.samples.iter().filter_map(|look| Some((look.at_ns, of(look)? as f64)));
+        let points = self.samples.iter().filter_map(|sample| Some((sample.at_ns, of(sample)? as f64)));
         let (t_ns, value) = points.unzip();
         Series { name: name.to_owned(), t_ns, value }
     }
@@ -244,9 +244,9 @@ impl LongPipeline {
 
     /// Writes at most a block; returns the number of bytes that the socket accepted, 0 if it has no room.
     fn write(&mut self) -> io::Result<usize> {
-        let at = (self.written % self.block.len() as u64) as usize;
+        let offset = (self.written % self.block.len() as u64) as usize;
         let left = usize::try_from(self.bytes - self.written).unwrap_or(usize::MAX);
-        let rest = &self.block[at..];
+        let rest = &self.block[offset..];
         if left == 0 {
             return Ok(0);
         }

@@ -121,11 +121,11 @@ impl BenchmarkCase {
                 && run.params.whole("depth") == Some(depth)
                 && run.params.whole("connections") == Some(connections as u64)
         };
-        let told = FIGURES.iter().filter(|(_, _, of_depth_one)| !of_depth_one || depth == 1);
-        let line = told.map(|(figure, what, _)| {
+        let figures = FIGURES.iter().filter(|(_, _, of_depth_one)| !of_depth_one || depth == 1);
+        let line = figures.map(|(figure, what, _)| {
             let name = format!("ours_to_redis_benchmark {what} {command} depth={depth} connections={connections}");
-            let (theirs, ours): (Vec<&Run>, _) = runs.iter().filter(of_case).partition(|run| run.client == NAME);
-            RatioLine::of_runs(&name, figure, ours, theirs)
+            let (foreign, own): (Vec<&Run>, _) = runs.iter().filter(of_case).partition(|run| run.client == NAME);
+            RatioLine::of_runs(&name, figure, own, foreign)
         });
         line.collect()
     }
@@ -137,11 +137,11 @@ fn run_redis_benchmark(lab: &Lab<'_>, settings: &Settings, version: &str) -> Res
     let key = ClaimedKey::claim(lab, &settings.target, settings.command)?;
     let count = settings.count.unwrap_or(MIN_COMMANDS);
     let before = settings.target.usage();
-    let (said, used) = benchmark(settings, &key.name, count)?;
+    let (output, used) = benchmark(settings, &key.name, count)?;
     let served = settings.target.usage().since(before);
     drop(key);
-    let measured = BenchmarkResult::parse(&said).ok_or_else(|| {
-        LabError::Failed(format!("{NAME} printed no line of eight fields, but: '{}'; use its version 7", said.trim()))
+    let measured = BenchmarkResult::parse(&output).ok_or_else(|| {
+        LabError::Failed(format!("{NAME} printed no line of eight fields, but: '{}'; use its version 7", output.trim()))
     })?;
     let mut run = Run {
         client: NAME.to_owned(),
@@ -176,8 +176,8 @@ struct BenchmarkResult {
 
 impl BenchmarkResult {
     /// Parses the last line: a title, commands a second, and in milliseconds the mean, min, p50, p95, p99 and max.
-    fn parse(said: &str) -> Option<Self> {
-        let line = said.lines().rev().find(|line| !line.trim().is_empty())?;
+    fn parse(output: &str) -> Option<Self> {
+        let line = output.lines().rev().find(|line| !line.trim().is_empty())?;
         let fields: Vec<&str> = line.trim().split(',').map(|field| field.trim_matches('"')).collect();
         // The title may contain a comma; the fields behind it do not.
         let numbers = fields.get(fields.len().checked_sub(7)?..)?;
@@ -222,15 +222,15 @@ fn benchmark(settings: &Settings, key: &str, count: u64) -> Result<(String, Reso
     process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut running = BenchmarkProcess(process.spawn().map_err(|e| failed(format!("does not start ({e})")))?);
     let mut out = running.0.stdout.take().expect("it is a pipe");
-    let (said, heard) = channel();
+    let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut all = String::new();
         let _ = out.read_to_string(&mut all);
-        said.send(all)
+        sender.send(all)
     });
     let seconds = settings.seconds * MAX_DURATION_RATIO + GRACE_SECONDS;
-    let heard = heard.recv_timeout(Duration::from_secs_f64(seconds));
-    let all = heard.map_err(|_| failed(format!("was not done within {seconds:.0} s")))?;
+    let received = receiver.recv_timeout(Duration::from_secs_f64(seconds));
+    let all = received.map_err(|_| failed(format!("was not done within {seconds:.0} s")))?;
     let used = running.last_usage();
     let status = running.0.wait().map_err(|e| failed(e.to_string()))?;
     if !status.success() {
@@ -293,8 +293,8 @@ mod tests {
     #[test]
     fn output_without_a_result_is_none() {
         let head = "\"test\",\"rps\",\"avg\",\"min\",\"p50\",\"p95\",\"p99\",\"max\"\n";
-        for said in ["", "\n", "Could not connect to Redis", head, "1,2,3"] {
-            assert_eq!(BenchmarkResult::parse(said), None, "{said:?}");
+        for output in ["", "\n", "Could not connect to Redis", head, "1,2,3"] {
+            assert_eq!(BenchmarkResult::parse(output), None, "{output:?}");
         }
     }
 }

@@ -164,7 +164,7 @@ impl Settings {
     pub(super) fn run_limit(&self) -> RunLimit {
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let timed = self.rate.map(|rate| ((rate * self.seconds) as u64).max(self.depth));
-        let most = match (self.count, self.rate) {
+        let max_seconds = match (self.count, self.rate) {
             (None, None) => (self.seconds * MAX_DURATION_RATIO).max(MIN_MAX_SECONDS),
             (Some(count), Some(rate)) => count as f64 / rate * 2.0 + 1.0,
             (None, Some(_)) => self.seconds * 2.0 + 1.0,
@@ -174,7 +174,7 @@ impl Settings {
             count: self.count.or(timed),
             duration_ns: ns(self.seconds),
             least: MIN_COMMANDS,
-            most_ns: ns(most.min(MAX_COUNTED_SECONDS.max(self.seconds))),
+            most_ns: ns(max_seconds.min(MAX_COUNTED_SECONDS.max(self.seconds))),
         }
     }
 

@@ -31,11 +31,11 @@ impl ResourceUsage {
     }
 
     pub fn since(self, before: Self) -> Self {
-        let taken = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        let difference = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         Self {
-            cpu_ns: taken(self.cpu_ns, before.cpu_ns),
-            switches: taken(self.switches, before.switches),
-            calls: taken(self.calls, before.calls),
+            cpu_ns: difference(self.cpu_ns, before.cpu_ns),
+            switches: difference(self.switches, before.switches),
+            calls: difference(self.calls, before.calls),
         }
     }
 
