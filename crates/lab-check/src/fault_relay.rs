@@ -141,16 +141,16 @@ fn forward_replies(
     let mut server = BufReader::new(server);
     let mut kept = Vec::new();
     loop {
-        let said = read_value(&mut server)?;
-        let is_spoiled = spoils != RelayFault::Drop && said.starts_with(MESSAGE_PREFIX) && counts.is_faulty();
+        let reply = read_value(&mut server)?;
+        let is_spoiled = spoils != RelayFault::Drop && reply.starts_with(MESSAGE_PREFIX) && counts.is_faulty();
         if is_spoiled && spoils == RelayFault::Swap {
-            kept = said;
+            kept = reply;
             continue;
         }
-        client.write_all(&said)?;
-        client.write_all(if is_spoiled { &said } else { &kept })?;
+        client.write_all(&reply)?;
+        client.write_all(if is_spoiled { &reply } else { &kept })?;
         kept.clear();
-        if said.is_empty() {
+        if reply.is_empty() {
             return Ok(());
         }
     }

@@ -54,6 +54,6 @@ fn original_group(v1: Option<&Path>) -> Option<PathBuf> {
     let path = paths.filter(|(controllers, _)| is_ours(controllers)).map(|(_, path)| path).next()?;
     let mount = v1.unwrap_or(Path::new(V2));
     // Within a container the group's own folder is often mounted at the top.
-    let places = [mount.join(path.trim_start_matches('/')), mount.to_owned()];
-    places.into_iter().find(|place| place.join("cgroup.procs").exists())
+    let folders = [mount.join(path.trim_start_matches('/')), mount.to_owned()];
+    folders.into_iter().find(|folder| folder.join("cgroup.procs").exists())
 }

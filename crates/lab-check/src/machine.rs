@@ -54,11 +54,11 @@ pub(crate) fn quota(stage: &CheckContext<'_>) -> Result<FaultReport, LabError> {
 
 /// Judges a run that must be invalid, with a note that contains one of these words.
 pub(crate) fn judge_invalid(run: &Run, planted: String, words: &[&str]) -> FaultReport {
-    let told = run.notes.iter().find(|note| words.iter().any(|word| note.contains(word)));
+    let note_found = run.notes.iter().find(|note| words.iter().any(|word| note.contains(word)));
     FaultReport {
         planted,
-        reported: report_text(run, told.map_or("no note", |note| note)),
-        is_detected: !run.valid && told.is_some(),
+        reported: report_text(run, note_found.map_or("no note", |note| note)),
+        is_detected: !run.valid && note_found.is_some(),
     }
 }
 

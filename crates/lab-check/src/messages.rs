@@ -30,8 +30,8 @@ pub(crate) fn judge_undisturbed(measure: impl FnMut() -> Result<Run, LabError>) 
     let run = retry_until_judgeable(measure, |run| run.valid || !is_disturbed(run))?;
     let counts = &run.counts;
     let is_told = run.valid && counts.lost + counts.duplicated + counts.reordered + counts.left == 0;
-    let told = if is_told { "nothing".to_owned() } else { run.notes.join("; ") };
-    Ok(FaultReport { planted: "nothing".to_owned(), reported: report_text(&run, &told), is_detected: is_told })
+    let notes = if is_told { "nothing".to_owned() } else { run.notes.join("; ") };
+    Ok(FaultReport { planted: "nothing".to_owned(), reported: report_text(&run, &notes), is_detected: is_told })
 }
 
 pub(crate) fn dropped(stage: &CheckContext<'_>, on_log: bool) -> Result<FaultReport, LabError> {
@@ -251,13 +251,14 @@ mod tests {
 
     #[test]
     fn a_fault_is_reported_by_count_name_and_invalid_run() {
-        let told = |run: &Run, faults: u64| judge_count(run, faults, run.counts.lost, "lost", "were lost").is_detected;
+        let is_detected =
+            |run: &Run, faults: u64| judge_count(run, faults, run.counts.lost, "lost", "were lost").is_detected;
         let note = "40 of 4000 messages were lost";
-        assert!(told(&lossy(false, &[note]), 40));
-        assert!(!told(&lossy(false, &[note]), 41));
-        assert!(!told(&lossy(true, &[note]), 40));
-        assert!(!told(&lossy(false, &["11 % of sends came late"]), 40));
-        assert!(!told(&lossy(false, &["140 of 4000 messages were lost"]), 40));
+        assert!(is_detected(&lossy(false, &[note]), 40));
+        assert!(!is_detected(&lossy(false, &[note]), 41));
+        assert!(!is_detected(&lossy(true, &[note]), 40));
+        assert!(!is_detected(&lossy(false, &["11 % of sends came late"]), 40));
+        assert!(!is_detected(&lossy(false, &["140 of 4000 messages were lost"]), 40));
     }
 
     #[test]

@@ -31,17 +31,17 @@ impl LossFindings {
         if sides.iter().any(Vec::is_empty) || new.counts.sent == 0 || old.counts.sent == 0 {
             return Self::default();
         }
-        let mut told = Self::default();
+        let mut out = Self::default();
         if may_lose(sides) {
             let beyond = min_loss(&sides[1]) > max_loss(&sides[0]) && sides.iter().all(|runs| runs.len() >= RUNS);
-            let into = if beyond { &mut told.failures } else { &mut told.notes };
+            let into = if beyond { &mut out.failures } else { &mut out.notes };
             into.extend((new.lost_share() > old.lost_share()).then(|| lost_sentence(what, &old, &new)));
         } else {
             let is_worse = new.lost_share() > old.lost_share();
-            let into = if is_worse { &mut told.failures } else { &mut told.notes };
+            let into = if is_worse { &mut out.failures } else { &mut out.notes };
             into.extend((new.counts.lost > 0).then(|| lost_sentence(what, &old, &new)));
-            told.failures.extend(received_sentence(what, &old, &new).filter(|_| new.counts.lost == 0));
-            told.failures.extend(fewer_samples(what, sides, [&old, &new]));
+            out.failures.extend(received_sentence(what, &old, &new).filter(|_| new.counts.lost == 0));
+            out.failures.extend(fewer_samples(what, sides, [&old, &new]));
         }
         let others: [(&str, CountGetter); 3] = [
             ("duplicated", |counts| counts.duplicated),
@@ -51,9 +51,9 @@ impl LossFindings {
         for (name, of) in others {
             let [before, now] = [of(&old.counts), of(&new.counts)];
             let grew = now > before;
-            told.notes.extend(grew.then(|| format!("{name}, {what}: {} of NEW, {} of OLD", count(now), count(before))));
+            out.notes.extend(grew.then(|| format!("{name}, {what}: {} of NEW, {} of OLD", count(now), count(before))));
         }
-        told
+        out
     }
 
     /// Appends another setting's losses.

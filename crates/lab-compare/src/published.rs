@@ -263,7 +263,7 @@ fn set_get_20k(runs: &[&Run]) -> Vec<ReproducedFigure> {
     ];
     let mut found = Vec::new();
     for (client, workers, near, far) in ROWS {
-        for (rtt_ms, place, published) in [(0.0, "local", near), (0.25, "0.25 ms away", far)] {
+        for (rtt_ms, route, published) in [(0.0, "local", near), (0.25, "0.25 ms away", far)] {
             let this = |run: &&&Run| {
                 run.client == client
                     && run.params.number("workers") == Some(workers as f64)
@@ -272,7 +272,7 @@ fn set_get_20k(runs: &[&Run]) -> Vec<ReproducedFigure> {
             let rates = runs.iter().filter(this).filter_map(|run| run.figures.get("throughput_with_connect_per_s"));
             let Some(&ours) = rates.max_by(|a, b| a.total_cmp(b)) else { continue };
             if published.is_finite() {
-                let what = format!("{client}, {workers} at a time, {place}: best of five");
+                let what = format!("{client}, {workers} at a time, {route}: best of five");
                 found.push(ReproducedFigure {
                     what,
                     published,
@@ -288,9 +288,9 @@ fn set_get_20k(runs: &[&Run]) -> Vec<ReproducedFigure> {
 
 /// Returns a percentile by its index, with its label; with too few samples the largest value instead, or `None` for a
 /// median.
-fn percentile(hop: &Hop, place: usize, label: &'static str) -> Option<(u64, &'static str)> {
-    let largest = hop.max_ns.filter(|_| place > 0).map(|ns| (ns, "the largest, for want of samples"));
-    hop.percentiles()[place].map(|ns| (ns, label)).or(largest)
+fn percentile(hop: &Hop, index: usize, label: &'static str) -> Option<(u64, &'static str)> {
+    let largest = hop.max_ns.filter(|_| index > 0).map(|ns| (ns, "the largest, for want of samples"));
+    hop.percentiles()[index].map(|ns| (ns, label)).or(largest)
 }
 
 fn has_param(run: &Run, name: &str, value: &str) -> bool {

@@ -131,18 +131,18 @@ pub struct PairedRuns<'a> {
 /// Compares every other side with the first side, within each setup.
 pub fn pair_with_first<'a>(
     runs: impl IntoIterator<Item = &'a Run>,
-    way: impl Fn(&Run) -> String,
+    setup_of: impl Fn(&Run) -> String,
     side: impl Fn(&Run) -> String,
 ) -> Vec<PairedRuns<'a>> {
-    let mut ways: Vec<(String, RunsBySide<'_>)> = Vec::new();
+    let mut setups: Vec<(String, RunsBySide<'_>)> = Vec::new();
     for run in runs {
-        entry_or_default(entry_or_default(&mut ways, way(run)), side(run)).push(run);
+        entry_or_default(entry_or_default(&mut setups, setup_of(run)), side(run)).push(run);
     }
-    let others = ways.into_iter().flat_map(|(way, sides)| {
+    let others = setups.into_iter().flat_map(|(setup, sides)| {
         let first = sides.first().cloned();
-        sides.into_iter().skip(1).filter_map(move |(other, theirs)| {
-            let (first, ours) = first.clone()?;
-            Some(PairedRuns { setup: way.clone(), first, other, runs: [ours, theirs] })
+        sides.into_iter().skip(1).filter_map(move |(other, other_run)| {
+            let (first, first_run) = first.clone()?;
+            Some(PairedRuns { setup: setup.clone(), first, other, runs: [first_run, other_run] })
         })
     });
     others.collect()
@@ -185,8 +185,8 @@ pub fn in_turn<T>(round: u32, sides: impl IntoIterator<Item = T>) -> Vec<T> {
 pub fn value(run: &Run, figure: &str) -> Option<f64> {
     match figure.rsplit_once('.') {
         Some((hop, key)) => {
-            let place = PERCENTILES.iter().position(|percentile| percentile.key == key)?;
-            run.hops.get(hop)?.percentiles()[place].map(|ns| ns as f64)
+            let index = PERCENTILES.iter().position(|percentile| percentile.key == key)?;
+            run.hops.get(hop)?.percentiles()[index].map(|ns| ns as f64)
         }
         None if figure == "throughput_per_s" => run.throughput_per_s,
         None => run.figures.get(figure).copied(),
@@ -209,15 +209,15 @@ pub(super) fn table_level(missed: f64, lines: usize) -> f64 {
 }
 
 /// Returns the probability of at most `most` hits in `n` draws that each hit with probability `p`.
-pub(super) fn binomial_cdf(most: usize, n: usize, p: f64) -> f64 {
-    if p <= 0.0 || most >= n {
+pub(super) fn binomial_cdf(max_hits: usize, n: usize, p: f64) -> f64 {
+    if p <= 0.0 || max_hits >= n {
         return 1.0;
     }
     if p >= 1.0 {
         return 0.0;
     }
     let (mut sum, mut ln_ways) = (0.0, 0.0);
-    for hits in 0..=most {
+    for hits in 0..=max_hits {
         sum += (ln_ways + hits as f64 * p.ln() + (n - hits) as f64 * (1.0 - p).ln()).exp();
         ln_ways += ((n - hits) as f64 / (hits + 1) as f64).ln();
     }

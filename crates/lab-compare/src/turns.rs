@@ -35,10 +35,10 @@ fn compare_with_first(
     runs: &[Run],
     name: &str,
     figure: &str,
-    way: impl Fn(&Run) -> String,
+    setup_of: impl Fn(&Run) -> String,
     side: impl Fn(&Run) -> String,
 ) -> Vec<RatioLine> {
-    let found = pair_with_first(runs.iter().filter(|run| value(run, figure).is_some()), way, side);
+    let found = pair_with_first(runs.iter().filter(|run| value(run, figure).is_some()), setup_of, side);
     let several = found.iter().any(|one| one.setup != found[0].setup);
     let line = |one: &PairedRuns<'_>| {
         let name = format!("{}_to_{}_{name}", one.other, one.first);

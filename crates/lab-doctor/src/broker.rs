@@ -22,17 +22,17 @@ pub fn broker(url: &str) -> Vec<Finding> {
 
 /// Returns the finding of the broker's version and address; unknown, with the reason, if it reports no setting at all.
 fn broker_finding(url: &str, about: &ServerDescription, transport: &Transport) -> Finding {
-    let untold = about.settings.values().find_map(|told| told.as_ref().err());
-    let version = match (&about.version, untold) {
+    let unknown = about.settings.values().find_map(|setting| setting.as_ref().err());
+    let version = match (&about.version, unknown) {
         (Some(version), _) => version.as_str(),
         (None, Some(why)) if about.settings.values().all(Result::is_err) => {
             return Finding::unknown(why.as_str()).named(transport.name);
         }
         (None, _) => "unknown version",
     };
-    let place = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
-    let address = place.split('?').next().unwrap_or_default();
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, authority)| authority);
+    let address = authority.split('?').next().unwrap_or_default();
     Finding::good(format!("{version} at {address}")).named(transport.name)
 }
 

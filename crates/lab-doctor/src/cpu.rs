@@ -19,12 +19,12 @@ pub(super) fn governor(host: &HostFiles) -> Finding {
 
 pub(super) fn frequency(host: &HostFiles) -> Finding {
     let now = host.number(&format!("{CPUFREQ}/scaling_cur_freq"));
-    let most = host.number(&format!("{CPUFREQ}/cpuinfo_max_freq"));
-    let (Some(now), Some(most)) = (now, most) else {
+    let max = host.number(&format!("{CPUFREQ}/cpuinfo_max_freq"));
+    let (Some(now), Some(max)) = (now, max) else {
         return Finding::unknown("the kernel offers no frequency control");
     };
-    let value = format!("{:.2} of {:.2} GHz", now as f64 / 1e6, most as f64 / 1e6);
-    if now * 10 >= most * 9 {
+    let value = format!("{:.2} of {:.2} GHz", now as f64 / 1e6, max as f64 / 1e6);
+    if now * 10 >= max * 9 {
         return Finding::good(value);
     }
     let why = "every instruction takes longer in that proportion";

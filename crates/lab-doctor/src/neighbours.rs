@@ -113,14 +113,14 @@ struct CacheLineWord(AtomicU32);
 fn transfer_ns(clock: &HostClock, first: usize, other: usize) -> f64 {
     const STRETCHES: u32 = 400;
     const TRIPS: u32 = 50;
-    let (there, back) = (CacheLineWord::default(), CacheLineWord::default());
+    let (request, answer) = (CacheLineWord::default(), CacheLineWord::default());
     let best = thread::scope(|scope| {
         scope.spawn(|| {
             // The same pinning succeeded a moment ago.
             let _ = pin_to_cpu(other);
             for turn in 1..=STRETCHES * TRIPS {
-                while there.0.load(Ordering::Acquire) != turn {}
-                back.0.store(turn, Ordering::Release);
+                while request.0.load(Ordering::Acquire) != turn {}
+                answer.0.store(turn, Ordering::Release);
             }
         });
         join(scope.spawn(|| {
@@ -130,8 +130,8 @@ fn transfer_ns(clock: &HostClock, first: usize, other: usize) -> f64 {
                 let from = clock.ticks();
                 for _ in 0..TRIPS {
                     turn += 1;
-                    there.0.store(turn, Ordering::Release);
-                    while back.0.load(Ordering::Acquire) != turn {}
+                    request.0.store(turn, Ordering::Release);
+                    while answer.0.load(Ordering::Acquire) != turn {}
                 }
                 best = best.min(clock.ns_between(from, clock.ticks()));
             }

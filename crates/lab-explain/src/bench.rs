@@ -86,9 +86,9 @@ impl<'a> ExplainBench<'a> {
         }
         let Some(target) = &self.target else { return run };
         run.target = target.name.clone();
-        let told = (run.software.client.take(), run.software.client_version.take(), run.software.runtime.take());
+        let client = (run.software.client.take(), run.software.client_version.take(), run.software.runtime.take());
         run.software = target.software.clone();
-        (run.software.client, run.software.client_version, run.software.runtime) = told;
+        (run.software.client, run.software.client_version, run.software.runtime) = client;
         run.notes.extend(target.notes.iter().cloned());
         run
     }

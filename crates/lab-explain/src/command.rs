@@ -207,9 +207,9 @@ mod tests {
             (vec![process(5, 0), process(5, 1)], None),
         ] {
             let outcome = ScriptOutcome { traces: watched, ..ScriptOutcome::default() };
-            let told = outcome.missing_traffic(false);
-            assert_eq!(told.is_some(), word.is_some(), "{told:?}");
-            assert!(told.unwrap_or_default().contains(word.unwrap_or_default()), "{word:?}");
+            let sentence = outcome.missing_traffic(false);
+            assert_eq!(sentence.is_some(), word.is_some(), "{sentence:?}");
+            assert!(sentence.unwrap_or_default().contains(word.unwrap_or_default()), "{word:?}");
         }
     }
 

@@ -28,23 +28,23 @@ pub(super) fn findings(result: &ResultFile) -> Vec<String> {
     let cold = explained_run(result, RunPhase::Cold);
     let steady = explained_run(result, RunPhase::Steady);
     let Some(leading) = cold.or(steady) else { return Vec::new() };
-    let mut told = Vec::new();
-    told.extend(cold.iter().flat_map(|run| connect(run)));
-    told.extend(python(leading));
-    told.extend(server(leading));
-    told.extend(cpu_wait(leading));
-    told.extend(before_call(leading));
-    told.extend(cold.zip(steady).and_then(|(cold, steady)| warm_connection(result, cold, steady)));
-    told.extend(steady.filter(|_| cold.is_some()).into_iter().flat_map(python));
-    told.extend(after_pause(result, steady));
-    told.extend(polling(result, leading));
-    told.extend(clock(leading));
-    told.extend(persistence(result, leading));
-    told.extend(import(result));
-    told.extend(clear_gains(result, leading));
-    told.extend(remainder(leading));
-    told.extend(hook(leading));
-    told
+    let mut sentences = Vec::new();
+    sentences.extend(cold.iter().flat_map(|run| connect(run)));
+    sentences.extend(python(leading));
+    sentences.extend(server(leading));
+    sentences.extend(cpu_wait(leading));
+    sentences.extend(before_call(leading));
+    sentences.extend(cold.zip(steady).and_then(|(cold, steady)| warm_connection(result, cold, steady)));
+    sentences.extend(steady.filter(|_| cold.is_some()).into_iter().flat_map(python));
+    sentences.extend(after_pause(result, steady));
+    sentences.extend(polling(result, leading));
+    sentences.extend(clock(leading));
+    sentences.extend(persistence(result, leading));
+    sentences.extend(import(result));
+    sentences.extend(clear_gains(result, leading));
+    sentences.extend(remainder(leading));
+    sentences.extend(hook(leading));
+    sentences
 }
 
 /// Min relevant gain: a smaller one is not worth changing a path for, however certain it is.
@@ -97,21 +97,21 @@ fn connect(run: &Run) -> Vec<String> {
     if connect < MAIN_SHARE * whole {
         return Vec::new();
     }
-    let mut told = vec![format!("Of {}, {} is the connect, not the publish.", duration(whole), duration(connect))];
+    let mut sentences = vec![format!("Of {}, {} is the connect, not the publish.", duration(whole), duration(connect))];
     let lookup = stage_ns(run, "connect_lookup");
     if lookup >= MIN_SHARE * whole {
-        told.push(format!(
+        sentences.push(format!(
             "{} of the connect is the resolution of the server's name: on its first use Python loads modules for that.",
             duration(lookup)
         ));
     }
     if let Some(commands) = run.figures.get("connect_commands").filter(|commands| **commands >= 1.0) {
-        told.push(format!(
+        sentences.push(format!(
             "The handshake of this redis-py is {commands:.0} commands, each a round trip, before the first {}.",
             sends(run)
         ));
     }
-    told
+    sentences
 }
 
 /// Returns the command that sends the run's messages.
@@ -134,21 +134,21 @@ fn python(run: &Run) -> Option<String> {
         stage_definition(&stage.name)
             .is_some_and(|part| part.group == StageGroup::Python || part.name == "connect_client")
     });
-    let [least, most] = parts.fold([0.0, 0.0], |[least, most], stage| {
+    let [min, max] = parts.fold([0.0, 0.0], |[min, max], stage| {
         let ns = stage.p50_ns.unwrap_or(0.0);
         let bounds = stage.bounds_ns.unwrap_or([ns, ns]);
-        [least + bounds[0], most + bounds[1]]
+        [min + bounds[0], max + bounds[1]]
     });
     let server = stage_ns(run, "server");
     let is_python = run.client.starts_with("redis-py");
-    (is_python && most > 0.0).then(|| {
+    (is_python && max > 0.0).then(|| {
         let phase = message(run);
         let server = match server > 0.0 {
             true => format!("; the server's own work, as it reports, is {}", share(server, whole)),
             false => String::new(),
         };
-        let (least, most) = (share(least, whole), share(most, whole));
-        let python = if least == most { least } else { format!("{least} to {most}") };
+        let (min, max) = (share(min, whole), share(max, whole));
+        let python = if min == max { min } else { format!("{min} to {max}") };
         format!("Python is {python} of {phase}{server}.")
     })
 }
@@ -279,12 +279,12 @@ fn persistence(result: &ResultFile, run: &Run) -> Option<String> {
 /// Describes the gain of another import; if it was not measured, the reason and the remedy.
 fn import(result: &ResultFile) -> Option<String> {
     let found = tried_change(result, "import_tickpath")?;
-    let told = gain(found).unwrap_or_else(|| match &found.note {
+    let effect = gain(found).unwrap_or_else(|| match &found.note {
         Some(why) => format!("not measured: {why}"),
         None => "not measured".to_owned(),
     });
     Some(format!(
-        "`import tickpath` in place of redis-py, the same script over shared memory, both ends on this host: {told}. \
+        "`import tickpath` in place of redis-py, the same script over shared memory, both ends on this host: {effect}. \
          docs/redis-py.md has the lines that change, and tickpath.bridge keeps the broker for everybody else."
     ))
 }
@@ -302,11 +302,11 @@ fn clear_gains(result: &ResultFile, run: &Run) -> Option<String> {
         |found: &&Comparison| change(found).is_some_and(is_news) && found.low.is_some_and(|low| low >= MIN_CLEAR_GAIN);
     let mut found: Vec<&Comparison> = result.comparisons.iter().filter(clear).collect();
     found.sort_by(|a, b| b.ratio.unwrap_or(0.0).total_cmp(&a.ratio.unwrap_or(0.0)));
-    let told: Vec<String> = found
+    let gains: Vec<String> = found
         .into_iter()
         .filter_map(|found| Some(format!("{} ({} times)", change(found)?.replace('_', " "), times(found.ratio?))))
         .collect();
-    (!told.is_empty()).then(|| format!("What gains most: {}.", told.join(", ")))
+    (!gains.is_empty()).then(|| format!("What gains most: {}.", gains.join(", ")))
 }
 
 /// Describes the unexplained remainder of the whole, or the excess over it.
@@ -410,13 +410,13 @@ mod tests {
     }
 
     /// Checks that a result's findings contain the words in `there`, and none in `absent`.
-    fn check(result: &ResultFile, there: &[&str], absent: &[&str]) {
-        let told = findings(result).join("\n");
-        for words in there {
-            assert!(told.contains(words), "'{words}' is missing in:\n{told}");
+    fn check(result: &ResultFile, present: &[&str], absent: &[&str]) {
+        let sentences = findings(result).join("\n");
+        for words in present {
+            assert!(sentences.contains(words), "'{words}' is missing in:\n{sentences}");
         }
         for words in absent {
-            assert!(!told.contains(words), "'{words}' is in:\n{told}");
+            assert!(!sentences.contains(words), "'{words}' is in:\n{sentences}");
         }
     }
 

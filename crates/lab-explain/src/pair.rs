@@ -204,10 +204,10 @@ impl ProcessPair {
         let [publisher_rows, subscriber_rows] = self.rows.clone().map_or([None, None], |rows| rows.map(Some));
         self.subscriber.send(&serde_json::json!({ "out": subscriber_rows }).to_string())?;
         let BatchPlan { count, every_ns, pause_ns } = order;
-        let told = serde_json::json!({
+        let command = serde_json::json!({
             "count": count, "every_ns": every_ns, "pause_ns": pause_ns, "out": publisher_rows,
         });
-        self.publisher.send(&told.to_string())?;
+        self.publisher.send(&command.to_string())?;
         let published: PublisherStamps = self.publisher.result(order.seconds() * 3.0)?;
         let received: SubscriberStamps = self.subscriber.result(MAX_SILENCE_S)?;
         let watched = match &self.rows {
@@ -303,7 +303,7 @@ impl BatchResult {
     /// Returns the times from one of the publisher's stamps until the script has the message.
     fn arrivals(&self, stamp: usize) -> Vec<(u64, u64)> {
         let from = |number: u64| self.published.get(number as usize).map(|stamps| stamps[stamp]);
-        self.received.iter().filter_map(|&[number, at]| Some((from(number)?, at))).collect()
+        self.received.iter().filter_map(|&[number, ticks]| Some((from(number)?, ticks))).collect()
     }
 }
 
@@ -357,9 +357,9 @@ mod tests {
                 received: (0..order.count - dropped).map(|n| [n, intended(n) + late(n) + 100_000]).collect(),
                 ..BatchResult::default()
             };
-            let told = batch.broken_rules(&order).join("; ");
-            assert_eq!(!told.is_empty(), fault.is_some(), "{told}");
-            assert!(fault.is_none_or(|words| told.contains(words)), "{told}");
+            let broken = batch.broken_rules(&order).join("; ");
+            assert_eq!(!broken.is_empty(), fault.is_some(), "{broken}");
+            assert!(fault.is_none_or(|words| broken.contains(words)), "{broken}");
         }
     }
 }

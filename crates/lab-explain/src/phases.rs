@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn pauses_fit_into_the_time_there_is() {
         let cases = [(100.0, 4, false), (60.0, 4, false), (50.0, 3, true), (5.0, 2, true), (0.01, 0, true)];
-        for (seconds, kept, told) in cases {
+        for (seconds, kept, reported) in cases {
             let (orders, left_out) = pauses(seconds);
-            assert_eq!((orders.len(), left_out.is_some()), (kept, told), "{seconds} s: {left_out:?}");
+            assert_eq!((orders.len(), left_out.is_some()), (kept, reported), "{seconds} s: {left_out:?}");
             assert!(orders.iter().all(|order| order.count >= MIN_AFTER_PAUSE && order.count <= MAX_AFTER_PAUSE));
         }
         let (_, left_out) = pauses(50.0);

@@ -228,8 +228,8 @@ mod tests {
             (vec![(1, 10), (2, 20)], vec![(2, 25)], vec![(20, 25)], 1, 0),
             (vec![], vec![(7, 5)], vec![], 0, 1),
         ] {
-            let sends: Vec<SendStamps> = sends.into_iter().map(|(key, at)| sent(key, at)).collect();
-            let reads: Vec<ReceiveStamps> = reads.into_iter().map(|(key, at)| received(key, at)).collect();
+            let sends: Vec<SendStamps> = sends.into_iter().map(|(key, ticks)| sent(key, ticks)).collect();
+            let reads: Vec<ReceiveStamps> = reads.into_iter().map(|(key, ticks)| received(key, ticks)).collect();
             let found = match_messages(sends.iter(), &reads);
             let times: Vec<_> = found.journeys.iter().map(|j| (j.sent.called, j.received.read)).collect();
             assert_eq!((times, found.lost, found.foreign), (pairs, lost, foreign), "{sends:?} {reads:?}");

@@ -46,13 +46,13 @@ pub(super) fn run(bench: &mut ExplainBench<'_>, result: &mut ResultFile) -> Resu
     });
     let steady = (RunPhase::Steady, planned.rate, planned.count.clamp(MIN_MESSAGES, count));
     for (phase, rate, count) in [(RunPhase::Cold, 1.0, COLD_TIMES)].into_iter().chain(idle).chain([steady]) {
-        let told = settings(&url, cpus, phase, rate, count, Wait::Block);
+        let run_settings = settings(&url, cpus, phase, rate, count, Wait::Block);
         let pause_ns = if phase == RunPhase::Cold { COLD_PAUSE_NS } else { (1e9 / rate) as u64 };
         let below = PathFloor::measure(bench, &url, pause_ns, network_ns, result.host.cache_line_transfer_ns)?;
         let began = bench.target.as_mut().and_then(|target| target.command_stats(PUBLISH));
         let mut run = match phase {
-            RunPhase::Cold => pubsub::measure_cold(lab, &told, count)?,
-            RunPhase::Idle | RunPhase::Steady => pubsub::run(lab, &told)?,
+            RunPhase::Cold => pubsub::measure_cold(lab, &run_settings, count)?,
+            RunPhase::Idle | RunPhase::Steady => pubsub::run(lab, &run_settings)?,
         };
         let ended = bench.target.as_mut().and_then(|target| target.command_stats(PUBLISH));
         let server_ns = began.zip(ended).and_then(|(began, ended)| ended.since(began));

@@ -203,8 +203,8 @@ fn read_some(socket: &mut RedisSocket, bytes: &mut [u8]) -> io::Result<usize> {
 }
 
 /// Sends a command and reads a reply that is no error.
-fn exchange_command(socket: &mut RedisSocket, words: &[&[u8]]) -> io::Result<()> {
-    socket.write_all(&command(words))?;
+fn exchange_command(socket: &mut RedisSocket, arguments: &[&[u8]]) -> io::Result<()> {
+    socket.write_all(&command(arguments))?;
     let mut reply = [0; 4096];
     let read = read_some(socket, &mut reply)?;
     match &reply[..read] {
@@ -266,8 +266,8 @@ fn receive_messages(
     Ok(stamps)
 }
 
-fn command(words: &[&[u8]]) -> Vec<u8> {
-    redis::Cmd::new().arg(words).get_packed_command()
+fn command(arguments: &[&[u8]]) -> Vec<u8> {
+    redis::Cmd::new().arg(arguments).get_packed_command()
 }
 
 /// Returns the length of an encoded message as the subscriber receives it.

@@ -287,9 +287,9 @@ impl StageList {
         }
     }
 
-    fn bounded(&mut self, name: &str, ns: f64, least: f64, most: f64) {
+    fn bounded(&mut self, name: &str, ns: f64, low: f64, high: f64) {
         if ns > 0.0 {
-            self.0.push(bounded(name, ns, least, most));
+            self.0.push(bounded(name, ns, low, high));
         }
     }
 
@@ -352,8 +352,8 @@ pub(super) fn measured(name: &str, ns: f64) -> Stage {
 
 /// Creates a stage without stamps of its own. A value measured elsewhere may exceed the time between the stamps; then
 /// it is a bound.
-pub(super) fn bounded(name: &str, ns: f64, least: f64, most: f64) -> Stage {
-    let bounds = [least.min(most).min(ns).max(0.0), most.max(least).max(ns)];
+pub(super) fn bounded(name: &str, ns: f64, low: f64, high: f64) -> Stage {
+    let bounds = [low.min(high).min(ns).max(0.0), high.max(low).max(ns)];
     Stage { bounds_ns: Some(bounds.map(f64::round)), ..stage(name, ns, StageKind::Bounded) }
 }
 
@@ -401,7 +401,7 @@ mod tests {
     /// Returns the same message with a connection of 4 ms made inside the call.
     fn cold() -> MessageStamps {
         let MessageStamps { sent, received } = warm();
-        let later = |at: u64| at + 4_000_000;
+        let later = |ns: u64| ns + 4_000_000;
         let sent = SendStamps {
             connect: 10_000,
             tcp: 1_510_000,

@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn the_wait_mode_and_push_command_of_scripts_are_detected() {
         let received = |number: u64, empty: u64, pause: u64, resumed: u64| {
-            let at = number * 1_000_000;
-            ReceiveStamps { read: at, handed: at + 1_000, empty, pause, resumed, ..ReceiveStamps::default() }
+            let sent_ns = number * 1_000_000;
+            ReceiveStamps { read: sent_ns, handed: sent_ns + 1_000, empty, pause, resumed, ..ReceiveStamps::default() }
         };
         for (empty, pause, resumed, flavour, receive) in [
             (0, 0, 0, Flavour::Blocking, ReceiveMode::Listen),
@@ -179,8 +179,8 @@ mod tests {
         let tried = BatchPlan { count: 40, every_ns: 20_000_000, pause_ns: 0 };
         let several = "about 5 messages of 32 bytes a process, 1.0 a second";
         for (count, seen) in [(1, "one message of 32 bytes a process"), (5, several)] {
-            let told = ScriptTraffic::of(&[sender(count, 32, 1_000_000_000)]).unwrap().text(&tried);
-            assert!(told.contains(seen) && told.contains("with 40 of these at 50 a second"), "{told}");
+            let text = ScriptTraffic::of(&[sender(count, 32, 1_000_000_000)]).unwrap().text(&tried);
+            assert!(text.contains(seen) && text.contains("with 40 of these at 50 a second"), "{text}");
         }
     }
 }

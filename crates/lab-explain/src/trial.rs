@@ -88,10 +88,10 @@ pub(super) enum CorePlacement {
 pub(super) fn trial(
     gain: Gain,
     subject: &ExplainSubject,
-    ours: bool,
+    is_scratch: bool,
     traffic: Option<&ScriptTraffic>,
 ) -> Result<Trial, Option<String>> {
-    let usual = if ours { ServerPlacement::Target } else { ServerPlacement::Scratch(Persistence::Rdb) };
+    let usual = if is_scratch { ServerPlacement::Target } else { ServerPlacement::Scratch(Persistence::Rdb) };
     let flavour = match subject {
         ExplainSubject::Bus(url) => return trial_of_url(gain, url),
         ExplainSubject::Client(ExplainedClient::Rust) => return trial_of_bus(gain, usual),
@@ -143,9 +143,9 @@ pub(super) fn trial(
             (TrialSide::Pair(scratch), TrialSide::Pair(PairSetup { cores: CorePlacement::Apart, ..scratch }))
         }
         Gain::ImportTickpath => {
-            let theirs = PairSetup { interpreter: Interpreter::WithBoth, ..base };
-            let theirs = traffic.map_or(theirs, |traffic| as_observed(theirs, traffic));
-            (TrialSide::Pair(theirs), TrialSide::Pair(over_the_log(theirs)))
+            let with_both = PairSetup { interpreter: Interpreter::WithBoth, ..base };
+            let with_both = traffic.map_or(with_both, |traffic| as_observed(with_both, traffic));
+            (TrialSide::Pair(with_both), TrialSide::Pair(over_the_log(with_both)))
         }
         // Our own processes are pinned, and so is their base.
         Gain::Rust => (apart, TrialSide::Bus(ServerPlacement::Target)),
@@ -220,7 +220,7 @@ impl TrialSide {
         match self {
             Self::Cold(flavour) => format!("a new process a message, {}", flavour.text()),
             Self::Pair(setup) => setup.text(),
-            Self::Bus(place) => format!("tickpath bus, blocking, {}", place.text()),
+            Self::Bus(placement) => format!("tickpath bus, blocking, {}", placement.text()),
             Self::Other(url, Wait::Block) => format!("tickpath bus, blocking, {}", short_name(url)),
             Self::Other(url, wait) => format!("tickpath bus, a {wait} reader, {}", short_name(url)),
         }
@@ -323,8 +323,8 @@ mod tests {
         let buses = ["shm://", "nats://h:1", "nats://h:1?jetstream"].map(|url| ExplainSubject::Bus(url.to_owned()));
         for subject in subjects.iter().chain(&buses).chain([&ExplainSubject::OnePublishPerProcess]) {
             for (gain, _) in GAINS {
-                for ours in [true, false] {
-                    let Ok(trial) = trial(gain, subject, ours, None) else { continue };
+                for is_scratch in [true, false] {
+                    let Ok(trial) = trial(gain, subject, is_scratch, None) else { continue };
                     assert_ne!(trial.base, trial.change, "{gain} of {subject:?}");
                     assert_ne!(trial.base.text(), trial.change.text(), "{gain} of {subject:?}");
                     match (&trial.base, &trial.change) {
@@ -345,8 +345,8 @@ mod tests {
                             assert_eq!(differences(a, b), 1, "{gain} of {subject:?}")
                         }
                         // The Rust change keeps the server, and server changes keep the client.
-                        (TrialSide::Pair(a), TrialSide::Bus(place)) => {
-                            assert_eq!((gain, a.placement, a.receive), (Gain::Rust, *place, ReceiveMode::Listen));
+                        (TrialSide::Pair(a), TrialSide::Bus(placement)) => {
+                            assert_eq!((gain, a.placement, a.receive), (Gain::Rust, *placement, ReceiveMode::Listen));
                         }
                         (TrialSide::Pair(_), TrialSide::Other(..)) => {
                             panic!("{gain} of {subject:?} changes client and server")

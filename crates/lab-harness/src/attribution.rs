@@ -92,8 +92,8 @@ pub fn void_attribution(run: &mut Run, idle: &[SchedulingGap], gaps: &[Schedulin
     if gaps > MAX_UNRATED_GAPS && rate > 2.0 * floor {
         drop_attribution(run);
         run.notes.push(format!(
-            "host gaps came {rate:.0} times a second, more than twice the idle floor of {floor:.0}: the host's share of \
-             the tail is unknown, and the figures are raw"
+            "host gaps came {rate:.0} times a second, more than twice the idle floor of {floor:.0}: the host's share \
+             of the tail is unknown, and the figures are raw"
         ));
     }
 }

@@ -360,8 +360,8 @@ fn assemble(
     let last = rows.iter().flatten().copied().max().unwrap_or(fed.last);
     let found = |name: &str| load_gaps(&file(name)).map(|gaps| clip_gaps(&gaps, fed.first, last));
     let watched = if settings.external_client.is_some() { "oms.gaps" } else { "trader.gaps" };
-    let (gaps_of_watched, feeds) = (found(watched)?, found("feed.gaps")?);
-    let (gaps, feeds) = (attribute_common_stops(&gaps_of_watched, &[&feeds]), attribute_common_stops(&feeds, &[&gaps_of_watched]));
+    let (own, feeds) = (found(watched)?, found("feed.gaps")?);
+    let (gaps, feeds) = (attribute_common_stops(&own, &[&feeds]), attribute_common_stops(&feeds, &[&own]));
     let mut run = group.run(&read.calibration, &gaps);
     describe(&mut run, settings, fed);
     let pairs = |from: usize, to: usize| {
@@ -373,7 +373,8 @@ fn assemble(
     add_lateness(&mut run, &late);
     run.hops.insert("lateness".to_owned(), late);
     let (one_way, service) = (pairs(0, 1), send_to_seen(&published, &rows));
-    let hops = [("one_way", one_way), ("service", service), ("order_ack", pairs(2, 3)), ("order_round_trip", pairs(2, 4))];
+    let hops =
+        [("one_way", one_way), ("service", service), ("order_ack", pairs(2, 3)), ("order_round_trip", pairs(2, 4))];
     run.hops.extend(hops.map(|(name, samples)| (name.to_owned(), samples.hop(calibration, &gaps))));
     let [arrival, report] = group.venue_stages();
     let stages = [("seen_to_sent", pairs(1, 2)), ("released_to_arrived", arrival), ("arrived_to_reported", report)];

@@ -78,11 +78,11 @@ fn chart(promise: &str, runs: &[&Run]) -> Option<String> {
     let mut body = frame.y_marks(duration, HOP) + &frame.x_marks(short, "messages a second");
     let mut ends = Vec::new();
     for (number, (label, points)) in lines.iter().enumerate() {
-        let look = line_classes(number);
+        let classes = line_classes(number);
         let tail: Vec<(f64, f64)> = points.iter().filter_map(|(rate, _, p99)| Some((*rate, (*p99)? as f64))).collect();
         let middle: Vec<(f64, f64)> = points.iter().map(|(rate, p50, _)| (*rate, *p50 as f64)).collect();
-        body += &frame.line(&middle, &format!("{look} thin"), &format!("{label}, median"));
-        body += &frame.line(&tail, &look, &format!("{label}, 99%"));
+        body += &frame.line(&middle, &format!("{classes} thin"), &format!("{label}, median"));
+        body += &frame.line(&tail, &classes, &format!("{label}, 99%"));
         let last = tail.last().or(middle.last());
         ends.extend(last.map(|(rate, ns)| LineEnd { number, x: Some(frame.x(*rate)), y: frame.y(*ns) }));
     }

@@ -214,10 +214,10 @@ fn line(target: &str, cells: &[Option<PhaseCell>], axis: &Axis) -> Vec<String> {
 impl PhaseCell {
     fn html(&self, axis: &Axis) -> String {
         let Some(middle) = median_figure(&self.hop) else { return NONE.to_owned() };
-        let place = |ns: f64| FIRST + (LAST - FIRST) * axis.share(ns);
-        let from = place(middle.ns);
+        let x_of = |ns: f64| FIRST + (LAST - FIRST) * axis.share(ns);
+        let from = x_of(middle.ns);
         let range = self.hop.p99_ns.map(|ns| {
-            let to = place(ns as f64);
+            let to = x_of(ns as f64);
             format!("<line class=\"range\" x1=\"{from:.1}%\" y1=\"5\" x2=\"{to:.1}%\" y2=\"5\"/>")
         });
         let class = if self.valid { "" } else { " class=\"broken\"" };

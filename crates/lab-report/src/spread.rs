@@ -89,9 +89,9 @@ fn value(run: &Run, name: &str) -> String {
     found.map(|value| setting(name, value)).unwrap_or_default()
 }
 
-fn label_list(words: &[&String]) -> String {
-    let words: Vec<&str> = words.iter().map(|word| word.as_str()).filter(|word| !word.is_empty()).collect();
-    words.join(", ")
+fn label_list(parts: &[&String]) -> String {
+    let parts: Vec<&str> = parts.iter().map(|part| part.as_str()).filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
 }
 
 /// The curve of a run, and the curve without the host's gaps if it is different.

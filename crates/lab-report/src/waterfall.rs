@@ -71,9 +71,7 @@ impl Waterfall {
         let mut body = String::new();
         for WaterfallPart { name, label, ns, bounds_ns, kind } in &self.parts {
             let known = match bounds_ns {
-                Some([least, most]) => {
-                    escaped(&format!("{}, {} to {}", kind.name(), duration(*least), duration(*most)))
-                }
+                Some([min, max]) => escaped(&format!("{}, {} to {}", kind.name(), duration(*min), duration(*max))),
                 None => kind.name().to_owned(),
             };
             // A process pays this time only once: on the same scale no part of a message would be visible.
@@ -95,9 +93,9 @@ impl Waterfall {
         )
     }
 
-    fn row(&self, name: &str, look: &str, known: &str, from_ns: f64, ns: f64) -> String {
+    fn row(&self, name: &str, class: &str, known: &str, from_ns: f64, ns: f64) -> String {
         let percent = |ns: f64| 100.0 * ns / self.row_ns();
-        let bar = bar(percent(from_ns), percent(ns), look, &escaped(&duration(ns)));
+        let bar = bar(percent(from_ns), percent(ns), class, &escaped(&duration(ns)));
         row(name, &bar, &escaped(&share(100.0 * ns / self.shared_ns)), known)
     }
 }

@@ -213,8 +213,8 @@ fn stall_share(raw: &Histogram<u64>, unstalled: &Histogram<u64>) -> Option<f64> 
     }
     let tail = raw.value_at_quantile(quantile);
     let all = raw.count_between(tail, u64::MAX);
-    let ours = unstalled.count_between(tail, u64::MAX);
-    Some(rounded(all.saturating_sub(ours) as f64 / all as f64, 4))
+    let left = unstalled.count_between(tail, u64::MAX);
+    Some(rounded(all.saturating_sub(left) as f64 / all as f64, 4))
 }
 
 /// More decimals than a measurement has would only make the file longer, and not every JSON reader keeps them.

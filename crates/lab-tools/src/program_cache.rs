@@ -106,12 +106,12 @@ pub(crate) fn run(
     seconds: u32,
     program: &Path,
     arguments: &[&OsStr],
-    place: impl FnOnce(&mut Command),
+    configure: impl FnOnce(&mut Command),
 ) -> Result<String, ProgramFailure> {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "TERM", "timeout", "-k", "2", &seconds.to_string()]).arg(program).args(arguments);
     command.stdin(Stdio::null());
-    place(&mut command);
+    configure(&mut command);
     let needs = |e| ProgramFailure::Failed(format!("setpriv does not run ({e}); it is a part of util-linux"));
     let output = command.output().map_err(needs)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

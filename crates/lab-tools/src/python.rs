@@ -349,9 +349,9 @@ fn query_facts(program: &Path, isolated: bool, packages: &[&str]) -> Result<Inte
     arguments.extend(isolated.then_some(OsStr::new("-I")));
     arguments.extend(["-c", FACTS].map(OsStr::new));
     arguments.extend(packages.iter().map(OsStr::new));
-    let said = run(QUERY_TIMEOUT_S, program, &arguments)?;
+    let output = run(QUERY_TIMEOUT_S, program, &arguments)?;
     // A user's own start-up files may have printed earlier lines.
-    let last = said.lines().last().unwrap_or_default();
+    let last = output.lines().last().unwrap_or_default();
     serde_json::from_str(last).map_err(|e| ProgramFailure::Failed(format!("unexpected output '{last}' ({e})")))
 }
 
@@ -372,8 +372,8 @@ fn make_environment(base: &InterpreterFacts, home: &Path) -> Result<(), PythonEr
     fs::write(&pinned, REQUIREMENTS).map_err(|reason| FolderError { path: pinned.clone(), reason })?;
     let options = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"];
     let limits = ["--only-binary=:all:", "--timeout=15", "--retries=3", "--require-hashes", "--requirement"];
-    let told = options.iter().chain(&limits).map(OsStr::new);
-    let fetch: Vec<&OsStr> = told.chain([pinned.as_os_str()]).collect();
+    let shared = options.iter().chain(&limits).map(OsStr::new);
+    let fetch: Vec<&OsStr> = shared.chain([pinned.as_os_str()]).collect();
     run(FETCH_TIMEOUT_S, &interpreter(made.path()), &fetch)
         .map_err(|trouble| environment_error(&trouble, FETCH_TIMEOUT_S))?;
     Ok(program_cache::finish(made, home)?)
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn errors_of_pip_become_sentences_with_a_remedy() {
-        for (said, remedy) in [
+        for (message, remedy) in [
             ("ERROR: Could not find a version that satisfies redis (from versions: none)", "PIP_INDEX_URL"),
             ("(from versions: 1.0, 2.0)\nERROR: No matching distribution found for uvloop", "no build for this"),
             (
@@ -421,9 +421,9 @@ mod tests {
             ("ERROR: [Errno 28] No space left on device", "No space left on device"),
             ("", "without output"),
         ] {
-            let sentence = environment_error(&ProgramFailure::Failed(said.to_owned()), 1).to_string();
-            assert!(sentence.contains(remedy), "{said}: {sentence}");
-            assert!(sentence.contains("TICKPATH_PYTHON"), "{said}: {sentence}");
+            let sentence = environment_error(&ProgramFailure::Failed(message.to_owned()), 1).to_string();
+            assert!(sentence.contains(remedy), "{message}: {sentence}");
+            assert!(sentence.contains("TICKPATH_PYTHON"), "{message}: {sentence}");
         }
     }
 
@@ -450,13 +450,13 @@ mod tests {
         };
         let home = cache.join("python");
         make_environment(&facts, &home).unwrap();
-        let told = fs::read_to_string(record).unwrap();
-        let words: Vec<&str> = told.lines().collect();
-        assert_eq!(words[..4], ["-I", "-m", "pip", "install"]);
-        assert!(words.contains(&"--require-hashes"), "{words:?}");
-        assert!(!words.iter().any(|word| word.contains("==")), "nothing but the file says what is wanted: {words:?}");
-        assert_eq!(words[words.len() - 2], "--requirement");
-        assert!(words[words.len() - 1].ends_with(REQUIREMENTS_FILE), "{words:?}");
+        let record_text = fs::read_to_string(record).unwrap();
+        let args: Vec<&str> = record_text.lines().collect();
+        assert_eq!(args[..4], ["-I", "-m", "pip", "install"]);
+        assert!(args.contains(&"--require-hashes"), "{args:?}");
+        assert!(!args.iter().any(|word| word.contains("==")), "nothing but the file says what is wanted: {args:?}");
+        assert_eq!(args[args.len() - 2], "--requirement");
+        assert!(args[args.len() - 1].ends_with(REQUIREMENTS_FILE), "{args:?}");
         assert_eq!(fs::read_to_string(home.join(REQUIREMENTS_FILE)).unwrap(), REQUIREMENTS);
     }
 
@@ -485,9 +485,9 @@ mod tests {
             ("redis", "has the package tickpath and cannot import redis (No", "-m pip install redis=="),
         ] {
             let program = stand_in(&folder.path().join(name), &packages);
-            let told = Python::require_both(program.clone()).unwrap_err().to_string();
+            let error = Python::require_both(program.clone()).unwrap_err().to_string();
             for words in [lacks, remedy, "TICKPATH_PYTHON", &program.display().to_string()] {
-                assert!(told.contains(words), "'{words}' is not in: {told}");
+                assert!(error.contains(words), "'{words}' is not in: {error}");
             }
             put_package(&packages, name);
         }

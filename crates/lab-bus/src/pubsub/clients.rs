@@ -27,7 +27,8 @@ pub fn pairs(lab: &Lab<'_>, names: &[String], targets: &[String]) -> Result<Vec<
             _ => chosen.push((client, supported)),
         }
     }
-    if let Some(target) = targets.iter().find(|target| chosen.iter().all(|(_, supported)| !supported.contains(target))) {
+    if let Some(target) = targets.iter().find(|target| chosen.iter().all(|(_, supported)| !supported.contains(target)))
+    {
         return Err(LabError::Setting(format!(
             "none of --client {} has {}; leave it out",
             names.join(","),

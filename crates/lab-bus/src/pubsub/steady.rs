@@ -130,8 +130,10 @@ fn assemble(
         if !lab.in_threads {
             add_receiver_cpu(&mut run, received.cpu_ns);
         }
-        let ends =
-            [("subscriber", gaps, received.waited_ns), ("publisher", attribute_common_stops(&of_publisher, &[&of_subscriber]), 0)];
+        let ends = [
+            ("subscriber", gaps, received.waited_ns),
+            ("publisher", attribute_common_stops(&of_publisher, &[&of_subscriber]), 0),
+        ];
         for (who, gaps, waited_ns) in ends {
             report_stalls(&mut run, settings, (who, &gaps, waited_ns), elapsed, calibration);
         }

@@ -115,8 +115,8 @@ impl StandaloneSettings {
         let max = capabilities.max_payload;
         if !(MIN_RECORD_BYTES..=max).contains(&self.size) || self.pipeline == 0 || self.pull == 0 {
             return Err(LabError::Setting(format!(
-                "{} bytes, {} pushed and {} pulled at a time are not possible; use {MIN_RECORD_BYTES} to {max} bytes, and \
-                 at least one message",
+                "{} bytes, {} pushed and {} pulled at a time are not possible; use {MIN_RECORD_BYTES} to {max} bytes, \
+                 and at least one message",
                 self.size, self.pipeline, self.pull
             )));
         }

@@ -368,11 +368,11 @@ mod tests {
         let hop = Hop { p99_ns: Some(6_000), ..result.runs[0].hops["tick_to_order"].clone() };
         result.runs[0].hops.insert("tick_to_order".to_owned(), hop);
         result.findings = findings(&result, &found);
-        let sentences = &result.findings;
-        assert!(sentences[0].contains("asks for 5 µs") && sentences[0].contains("789 ns at the median (within)"), "{sentences:?}");
-        assert!(sentences[0].contains("6 µs at 99 % (above)"), "{sentences:?}");
-        assert!(sentences[1].starts_with("B in place of A: 600 ns over A, 200 ns over B: 3.0 times"), "{sentences:?}");
-        assert!(sentences.iter().any(|sentence| sentence.starts_with("C in place of A: no valid pair")), "{sentences:?}");
+        let texts = &result.findings;
+        assert!(texts[0].contains("asks for 5 µs") && texts[0].contains("789 ns at the median (within)"), "{texts:?}");
+        assert!(texts[0].contains("6 µs at 99 % (above)"), "{texts:?}");
+        assert!(texts[1].starts_with("B in place of A: 600 ns over A, 200 ns over B: 3.0 times"), "{texts:?}");
+        assert!(texts.iter().any(|text| text.starts_with("C in place of A: no valid pair")), "{texts:?}");
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl SessionRoute {
                     Next::Gap(gone) => missed += gone,
                     Next::Empty => {}
                 });
-                received.map(|received| (received, missed)).map_err(|e| LabError::Failed(format!("the report log: {e}")))
+                received.map(|count| (count, missed)).map_err(|e| LabError::Failed(format!("the report log: {e}")))
             }
             Self::Socket(client) => receive_socket(client, take),
         }

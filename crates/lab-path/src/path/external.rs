@@ -160,7 +160,8 @@ impl ExternalStrategy {
 /// Returns the rows of a strategy outside, completed with each order's T0 from the journal: tick, seen, sent, first
 /// report, first report of the venue.
 pub(super) fn add_sent_times(rows: &[[u64; 4]], group: &RequestGroup) -> Vec<[u64; 5]> {
-    let mut whole: Vec<[u64; 5]> = rows.iter().map(|&[tick, seen, acked, accepted]| [tick, seen, 0, acked, accepted]).collect();
+    let mut whole: Vec<[u64; 5]> =
+        rows.iter().map(|&[tick, seen, acked, accepted]| [tick, seen, 0, acked, accepted]).collect();
     for (number, sent) in group.sent() {
         if let Some(row) = whole.get_mut(number as usize) {
             row[2] = sent;

@@ -147,8 +147,8 @@ fn judge(run: &mut Run, settings: &Settings, report: &LoadReport) {
     if report.errors > 0 {
         let first = report.first_error.as_deref().unwrap_or("null, or a reply that was not expected");
         broken.push(format!(
-            "{} replies were errors, the first: {first}; look whether the server allows {}, and which other client uses \
-             the key",
+            "{} replies were errors, the first: {first}; look whether the server allows {}, and which other client \
+             uses the key",
             report.errors, settings.command
         ));
     }
