@@ -393,6 +393,24 @@ impl Run {
     }
 }
 
+/// Implements `ALL`, the variants, and `name`, a variant's name on the command line and in results.
+#[macro_export]
+macro_rules! named_variants {
+    ($type:ident { $($variant:ident = $name:literal),+ }) => {
+        impl $type {
+            /// All variants.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// Returns the name on the command line and in results.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
 impl RunPhase {
     /// The word in the file.
     pub const fn name(self) -> &'static str {

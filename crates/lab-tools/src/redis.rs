@@ -9,6 +9,7 @@ use tickpath_clock::{Clock, HostClock, sleep_ns};
 
 use crate::python::Python;
 use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::named_variants;
 
 /// A scratch server on a free loopback port; it ends with this value.
 pub struct ScratchServer {
@@ -48,20 +49,9 @@ pub enum Persistence {
     AofAlways,
 }
 
+named_variants!(Persistence { None = "none", Rdb = "rdb", AofEverySecond = "aof-everysec", AofAlways = "aof-always" });
+
 impl Persistence {
-    /// All modes.
-    pub const ALL: [Self; 4] = [Self::None, Self::Rdb, Self::AofEverySecond, Self::AofAlways];
-
-    /// Returns the mode's usual name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Rdb => "rdb",
-            Self::AofEverySecond => "aof-everysec",
-            Self::AofAlways => "aof-always",
-        }
-    }
-
     /// Returns the server's settings for the mode.
     const fn arguments(self) -> &'static [&'static str] {
         match self {

@@ -7,7 +7,7 @@ use super::record::MIN_RECORD_BYTES;
 use tickpath_bus::url::redact_logins;
 use tickpath_lab_harness::LabError;
 use tickpath_lab_harness::targets::is_log;
-use tickpath_lab_result::{Params, short_name};
+use tickpath_lab_result::{Params, named_variants, short_name};
 
 /// Default time for a slow target, in seconds.
 pub const DEFAULT_S: f64 = 4.0;
@@ -97,18 +97,9 @@ pub enum PullVariant {
     Count,
 }
 
-impl QueueSharing {
-    /// Both variants.
-    pub const ALL: [Self; 2] = [Self::Each, Self::Shared];
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Each => "each",
-            Self::Shared => "shared",
-        }
-    }
-}
+named_variants!(QueueSharing { Each = "each", Shared = "shared" });
+named_variants!(PushVariant { Push = "push", PushLtrim = "push-ltrim" });
+named_variants!(PullVariant { Published = "published", Brpop = "brpop", Count = "count" });
 
 impl QueueClient {
     /// Returns the name on the command line and in results.
@@ -120,32 +111,7 @@ impl QueueClient {
     }
 }
 
-impl PushVariant {
-    /// Both variants.
-    pub const ALL: [Self; 2] = [Self::Push, Self::PushLtrim];
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Push => "push",
-            Self::PushLtrim => "push-ltrim",
-        }
-    }
-}
-
 impl PullVariant {
-    /// All variants.
-    pub const ALL: [Self; 3] = [Self::Published, Self::Brpop, Self::Count];
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Published => "published",
-            Self::Brpop => "brpop",
-            Self::Count => "count",
-        }
-    }
-
     /// Returns whether the variant can pull `limit` messages at once.
     pub const fn supports_limit(self, limit: usize) -> bool {
         limit == 1 || matches!(self, Self::Count)

@@ -10,6 +10,7 @@ use super::login::BenchLogin;
 use crate::clients::TradingClient;
 use crate::trade::OrderSpec;
 use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::named_variants;
 
 /// Max sessions of a client.
 pub const MAX_SESSIONS: u16 = 10_000;
@@ -111,20 +112,7 @@ pub struct Settings {
     pub repeat: u32,
 }
 
-impl SideClient {
-    /// All behaviours.
-    pub const ALL: [Self; 4] = [Self::Idle, Self::Stuck, Self::Slow, Self::Day];
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Stuck => "stuck",
-            Self::Slow => "slow",
-            Self::Day => "day",
-        }
-    }
-}
+named_variants!(SideClient { Idle = "idle", Stuck = "stuck", Slow = "slow", Day = "day" });
 
 impl OrdersTarget {
     /// Returns the name of its runs.

@@ -7,6 +7,7 @@ use super::command::RedisCommand;
 use super::load::{MAX_UNREAD_COMMANDS, RunLimit};
 use super::target::PipelineTarget;
 use tickpath_lab_harness::LabError;
+use tickpath_lab_result::named_variants;
 use tickpath_lab_tools::python::Python;
 
 /// Min commands of a run without a given number of commands.
@@ -81,19 +82,9 @@ pub enum BenchPart {
     Comparison,
 }
 
+named_variants!(PipelineClient { Rust = "rust", Raw = "raw", RedisPy = "redis-py" });
+
 impl PipelineClient {
-    /// All clients.
-    pub const ALL: [Self; 3] = [Self::Rust, Self::Raw, Self::RedisPy];
-
-    /// Returns the name in results and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rust => "rust",
-            Self::Raw => "raw",
-            Self::RedisPy => "redis-py",
-        }
-    }
-
     /// Returns whether it can send a command over this number of connections, at a rate or not.
     pub fn supports(self, command: RedisCommand, connections: usize, rate: Option<f64>) -> bool {
         match self {
