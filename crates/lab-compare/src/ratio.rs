@@ -70,16 +70,10 @@ impl RatioLine {
     fn into_comparison(self, lines: usize) -> Option<Comparison> {
         let whole = self.complete_pairs();
         let (a, b) = median_pair(&whole)?;
-        let (name, figure) = (self.name, self.figure);
-        if self.no_ratio.is_some() {
-            return Some(Comparison {
-                name,
-                figure,
-                a: Some(a),
-                b: Some(b),
-                note: self.no_ratio,
-                ..Comparison::default()
-            });
+        let (name, figure, note) = (self.name, self.figure, self.no_ratio);
+        let middle = Comparison { name, figure, a: Some(a), b: Some(b), note, ..Comparison::default() };
+        if middle.note.is_some() {
+            return Some(middle);
         }
         let ratio = a / b;
         let ratios: Vec<f64> = whole.iter().map(|(a, b)| a / b).collect();
@@ -88,10 +82,6 @@ impl RatioLine {
         let left_out = all - pairs;
         let was = if left_out == 1 { "was" } else { "were" };
         Some(Comparison {
-            name,
-            figure,
-            a: Some(a),
-            b: Some(b),
             ratio: Some(ratio),
             // The middle of two ratios differs from the interval's ends in its last digit.
             low: interval.map(|(low, ..)| low.min(ratio)),
@@ -99,7 +89,7 @@ impl RatioLine {
             level_percent: interval.map(|(.., missed)| table_level(missed, lines)),
             pairs: u32::try_from(pairs).ok(),
             note: (left_out > 0).then(|| format!("{left_out} of {all} pairs {was} not valid on both sides")),
-            ..Comparison::default()
+            ..middle
         })
     }
 }

@@ -107,11 +107,7 @@ fn full_plan(full: bool) -> Vec<OrderBatch> {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_clock::{Priority, Wait};
-    use tickpath_oms_runtime::{AckLevel, Layout};
-
     use super::*;
-    use crate::orders::OrderSpec;
 
     #[test]
     fn allowed_lateness_is_the_interval_but_at_least_ten_microseconds() {
@@ -122,28 +118,7 @@ mod tests {
 
     #[test]
     fn every_planned_group_has_a_unique_name() {
-        let settings = Settings {
-            target: OrdersTarget::Lanes,
-            client: crate::TradingClient::Rust,
-            venue: crate::orders::VenueRoute::Lanes,
-            sessions: 1,
-            active: 1,
-            in_flight: None,
-            level: AckLevel::Os,
-            side_client: None,
-            day: 1,
-            layout: Layout::Inline,
-            wait: Wait::Busy,
-            cpus: [0, 1],
-            venue_cpu: None,
-            priority: Priority::Normal,
-            order: OrderSpec::default(),
-            count: None,
-            rate: None,
-            full: true,
-            journal: None,
-            repeat: 1,
-        };
+        let settings = Settings { full: true, ..Settings::new([0, 1]) };
         let names: std::collections::BTreeSet<_> = plan(&settings).iter().map(|b| group_name(b.number)).collect();
         assert_eq!(names.len(), plan(&settings).len());
         assert!(["g1", "g6", "d1", "d6", "s1", "s3", "e1", "m5"].iter().all(|name| names.contains(*name)));

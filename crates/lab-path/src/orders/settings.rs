@@ -112,6 +112,34 @@ pub struct Settings {
     pub repeat: u32,
 }
 
+impl Settings {
+    /// Returns defaults: all groups at full speed, over lanes, by one session of our own client, which spins.
+    pub fn new(cpus: [usize; 2]) -> Self {
+        Self {
+            target: OrdersTarget::Lanes,
+            client: TradingClient::Rust,
+            venue: VenueRoute::Lanes,
+            sessions: 1,
+            active: 1,
+            in_flight: None,
+            level: AckLevel::Os,
+            side_client: None,
+            day: 1,
+            layout: Layout::Inline,
+            wait: Wait::Busy,
+            cpus,
+            venue_cpu: None,
+            priority: Priority::Normal,
+            order: OrderSpec::default(),
+            count: None,
+            rate: None,
+            full: false,
+            journal: None,
+            repeat: 1,
+        }
+    }
+}
+
 named_variants!(SideClient { Idle = "idle", Stuck = "stuck", Slow = "slow", Day = "day" });
 
 impl OrdersTarget {
