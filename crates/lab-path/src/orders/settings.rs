@@ -112,34 +112,6 @@ pub struct Settings {
     pub repeat: u32,
 }
 
-impl Settings {
-    /// Returns defaults: all groups at full speed, over lanes, by one session of our own client, which spins.
-    pub fn new(cpus: [usize; 2]) -> Self {
-        Self {
-            target: OrdersTarget::Lanes,
-            client: TradingClient::Rust,
-            venue: VenueRoute::Lanes,
-            sessions: 1,
-            active: 1,
-            in_flight: None,
-            level: AckLevel::Os,
-            side_client: None,
-            day: 1,
-            layout: Layout::Inline,
-            wait: Wait::Busy,
-            cpus,
-            venue_cpu: None,
-            priority: Priority::Normal,
-            order: OrderSpec::default(),
-            count: None,
-            rate: None,
-            full: false,
-            journal: None,
-            repeat: 1,
-        }
-    }
-}
-
 named_variants!(SideClient { Idle = "idle", Stuck = "stuck", Slow = "slow", Day = "day" });
 
 impl OrdersTarget {
@@ -169,6 +141,32 @@ impl OrdersTarget {
 }
 
 impl Settings {
+    /// Returns defaults: all groups at full speed, over lanes, by one session of our own client, which spins.
+    pub fn new(cpus: [usize; 2]) -> Self {
+        Self {
+            target: OrdersTarget::Lanes,
+            client: TradingClient::Rust,
+            venue: VenueRoute::Lanes,
+            sessions: 1,
+            active: 1,
+            in_flight: None,
+            level: AckLevel::Os,
+            side_client: None,
+            day: 1,
+            layout: Layout::Inline,
+            wait: Wait::Busy,
+            cpus,
+            venue_cpu: None,
+            priority: Priority::Normal,
+            order: OrderSpec::default(),
+            count: None,
+            rate: None,
+            full: false,
+            journal: None,
+            repeat: 1,
+        }
+    }
+
     /// Returns the wait mode of client and venue, which share a CPU. With an adaptive core they wait as with a spinning
     /// core, because the core would have to wake a sleeping venue.
     pub(super) fn shared_wait(&self) -> Wait {
