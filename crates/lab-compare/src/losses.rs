@@ -33,7 +33,9 @@ impl LossFindings {
         }
         let mut out = Self::default();
         if may_lose(sides) {
-            let beyond = min_loss(&sides[1]) > max_loss(&sides[0]) && sides.iter().all(|runs| runs.len() >= RUNS);
+            let least_of_new = loss_shares(&sides[1]).fold(f64::INFINITY, f64::min);
+            let most_of_old = loss_shares(&sides[0]).fold(0.0, f64::max);
+            let beyond = least_of_new > most_of_old && sides.iter().all(|runs| runs.len() >= RUNS);
             let into = if beyond { &mut out.failures } else { &mut out.notes };
             into.extend((new.lost_share() > old.lost_share()).then(|| lost_sentence(what, &old, &new)));
         } else {
@@ -98,16 +100,8 @@ fn may_lose(sides: &[Vec<&Run>; 2]) -> bool {
     sides.iter().flatten().any(|run| run.params.text("policy").is_some_and(|policy| policy == "overwrite"))
 }
 
-fn shares<'a>(runs: &'a [&Run]) -> impl Iterator<Item = f64> + 'a {
+fn loss_shares<'a>(runs: &'a [&Run]) -> impl Iterator<Item = f64> + 'a {
     runs.iter().map(|run| run.counts.lost as f64 / run.counts.sent.max(1) as f64)
-}
-
-fn min_loss(runs: &[&Run]) -> f64 {
-    shares(runs).fold(f64::INFINITY, f64::min)
-}
-
-fn max_loss(runs: &[&Run]) -> f64 {
-    shares(runs).fold(0.0, f64::max)
 }
 
 fn lost_sentence(what: &str, old: &SideTotals, new: &SideTotals) -> String {

@@ -145,7 +145,9 @@ pub(super) fn trial(
         Gain::ImportTickpath => {
             let with_both = PairSetup { interpreter: Interpreter::WithBoth, ..base };
             let with_both = traffic.map_or(with_both, |traffic| as_observed(with_both, traffic));
-            (TrialSide::Pair(with_both), TrialSide::Pair(over_the_log(with_both)))
+            // The package `tickpath` replaces the server by the log.
+            let (placement, library) = (ServerPlacement::SharedMemory, Library::Tickpath);
+            (TrialSide::Pair(with_both), TrialSide::Pair(PairSetup { placement, library, ..with_both }))
         }
         // Our own processes are pinned, and so is their base.
         Gain::Rust => (apart, TrialSide::Bus(ServerPlacement::Target)),
@@ -161,11 +163,6 @@ pub(super) fn trial(
 fn as_observed(setup: PairSetup, traffic: &ScriptTraffic) -> PairSetup {
     let &ScriptTraffic { flavour, receive, size, hiredis, .. } = traffic;
     PairSetup { flavour, receive, size, hiredis, ..setup }
-}
-
-/// Returns the same setup with the package `tickpath`, which replaces the server by the log.
-fn over_the_log(setup: PairSetup) -> PairSetup {
-    PairSetup { placement: ServerPlacement::SharedMemory, library: Library::Tickpath, ..setup }
 }
 
 /// Returns a trial of our own bus over another server, or over the log.

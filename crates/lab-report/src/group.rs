@@ -41,18 +41,14 @@ pub(super) fn block(run: &Run, name: &str, width: usize, ink: TerminalStyle) -> 
     for (label, hop) in rows(run) {
         text += &format!("{}\n", row(label, hop, &shown));
     }
-    if has_nearest_rank(run) {
+    // A percentile with too few samples is marked.
+    if rows(run).iter().any(|(_, hop)| hop.percentiles().contains(&None) && hop.nearest_ranks().is_some()) {
         text += &format!("{}\n", ink.faint(NEAREST_RANK));
     }
     for line in wrapped(&outcome(run).join("   "), width, 2) {
         text += &format!("{line}\n");
     }
     text
-}
-
-/// Returns whether the block of this run marks a percentile with too few samples.
-fn has_nearest_rank(run: &Run) -> bool {
-    rows(run).iter().any(|(_, hop)| hop.percentiles().contains(&None) && hop.nearest_ranks().is_some())
 }
 
 fn title(run: &Run, name: &str) -> String {

@@ -61,11 +61,6 @@ impl Waterfall {
         Some(Self { parts, wholes, sum_ns, shared_ns: message_ns.unwrap_or(sum_ns).max(1.0) })
     }
 
-    /// Returns the time of a full row.
-    fn row_ns(&self) -> f64 {
-        self.wholes.iter().map(|(_, ns)| *ns).fold(self.sum_ns, f64::max).max(1.0)
-    }
-
     fn table(&self) -> String {
         let mut from_ns = 0.0;
         let mut body = String::new();
@@ -94,7 +89,8 @@ impl Waterfall {
     }
 
     fn row(&self, name: &str, class: &str, known: &str, from_ns: f64, ns: f64) -> String {
-        let percent = |ns: f64| 100.0 * ns / self.row_ns();
+        let full_row_ns = self.wholes.iter().map(|(_, ns)| *ns).fold(self.sum_ns, f64::max).max(1.0);
+        let percent = |ns: f64| 100.0 * ns / full_row_ns;
         let bar = bar(percent(from_ns), percent(ns), class, &escaped(&duration(ns)));
         row(name, &bar, &escaped(&share(100.0 * ns / self.shared_ns)), known)
     }

@@ -103,7 +103,8 @@ impl PullerRun {
     ) -> Result<(), LabError> {
         let share = role.share.unwrap_or(u64::MAX);
         let mut quiet = QuietTimer::new(clock, if role.share.is_some() { PULL_TIMEOUT_NS } else { QUIET_TIMEOUT_NS });
-        while self.first_deliveries() < share {
+        // A redelivered message is no part of the share.
+        while self.numbers.len() as u64 - self.redelivered < share {
             let called = clock.ticks();
             let messages = self.pull(queue, role.limit)?;
             if messages > 0 {
@@ -128,11 +129,6 @@ impl PullerRun {
             *redelivered += u64::from(pulled.redelivered);
         });
         pulled.map_err(|error| failed("pulling", &error))
-    }
-
-    /// Returns the number of messages that are not marked as redelivered.
-    fn first_deliveries(&self) -> u64 {
-        self.numbers.len() as u64 - self.redelivered
     }
 }
 

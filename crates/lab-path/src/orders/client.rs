@@ -327,11 +327,6 @@ impl OrdersClient {
         }
     }
 
-    /// Returns the session index of request number `i`; a cancel has its original's session.
-    fn session_of(&self, i: u64) -> usize {
-        ((self.batch.first + i) / self.batch.stride) as usize % self.sessions.len()
-    }
-
     /// Waits until `intended`, receiving reports meanwhile.
     fn wait_until(&mut self, pacer: &mut Pacer<HostClock>, intended: u64) -> Result<(), LabError> {
         let is_call = self.sessions[0].route.is_socket();
@@ -350,7 +345,8 @@ impl OrdersClient {
 
     /// Sends a request; T0 is before the first attempt.
     fn send(&mut self, i: u64, request: &Request) -> Result<(), LabError> {
-        let session_index = self.session_of(i);
+        // A cancel has its original's session.
+        let session_index = ((self.batch.first + i) / self.batch.stride) as usize % self.sessions.len();
         while self.batch.in_flight.is_some_and(|max| self.sessions[session_index].unacked >= max) {
             if self.receive(64)? == 0 {
                 self.check_running()?;

@@ -19,7 +19,8 @@ pub(super) struct ResourceUsage {
 impl ResourceUsage {
     /// Returns the usage of another process.
     pub fn of(pid: u32) -> Self {
-        Self { cpu_ns: of_threads(pid, cpu_ns), switches: of_threads(pid, switches), calls: reads_and_writes(pid) }
+        let calls = sum_of(Path::new(&format!("/proc/{pid}/io")), ["syscr:", "syscw:"]);
+        Self { cpu_ns: of_threads(pid, cpu_ns), switches: of_threads(pid, switches), calls }
     }
 
     /// Returns the usage of this process.
@@ -56,10 +57,6 @@ fn cpu_ns(thread: &Path) -> Option<u64> {
 
 fn switches(thread: &Path) -> Option<u64> {
     sum_of(&thread.join("status"), ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"])
-}
-
-fn reads_and_writes(pid: u32) -> Option<u64> {
-    sum_of(Path::new(&format!("/proc/{pid}/io")), ["syscr:", "syscw:"])
 }
 
 /// Returns the sum of two lines of a file.
