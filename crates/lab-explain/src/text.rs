@@ -172,13 +172,13 @@ fn gains(result: &ResultFile, width: usize) -> String {
 
 /// Returns every distinct note once.
 fn notes(result: &ResultFile) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
+    let mut listed: Vec<String> = Vec::new();
     for note in result.runs.iter().flat_map(|run| &run.notes) {
-        if !told.contains(note) {
-            told.push(note.clone());
+        if !listed.contains(note) {
+            listed.push(note.clone());
         }
     }
-    told
+    listed
 }
 
 /// Formats sentences below a heading, broken into lines; nothing without sentences.

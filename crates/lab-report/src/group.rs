@@ -123,7 +123,7 @@ fn outcome(run: &Run) -> Vec<String> {
         number("memory_per_session_bytes").map(|size| format!("{} a session", bytes(size))),
         number("connected_cpu_percent").map(|share| format!("{share:.0} % of a processor while no client sends")),
         time("receiver_cpu_per_message_ns", "processor time an order"),
-        number("beside_reports").map(|heard| format!("{} reports received beside", count(heard as u64))),
+        number("beside_reports").map(|reports| format!("{} reports received beside", count(reports as u64))),
         time("resume_ns", "live within"),
         number("resume_reports_per_s").map(|rate| format!("{} reports a second", count(rate as u64))),
         time("restart_to_ready_ns", "ready within"),

@@ -134,7 +134,12 @@ pub(super) fn check(settings: &Settings, own_phase: Option<&str>) -> Result<(), 
 }
 
 /// Returns the roles of both ends, once the policy is resolved.
-pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str) -> (PublisherRole, SubscriberRole) {
+pub(super) fn roles(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    topic: &str,
+    received: &str,
+) -> (PublisherRole, SubscriberRole) {
     let Settings { target, size, rate, arrivals, count, batch, policy, readers, wait, pace, cpus, priority, .. } =
         settings.clone();
     // Readers that share the publisher's core need it to yield. An adaptive subscriber is compared with a spinning one:
@@ -159,7 +164,7 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
     };
     let subscriber = SubscriberRole {
         target,
-        topic: heard.to_owned(),
+        topic: received.to_owned(),
         count,
         stamps: rate.is_some(),
         readers,

@@ -96,8 +96,8 @@ impl QueueProcesses {
             // disturbs.
             let _left = child.stop::<()>();
         }
-        let told = pushed.server_version.clone().or(self.software.server_version.clone());
-        let software = Software { server_version: told, ..self.software };
+        let version = pushed.server_version.clone().or(self.software.server_version.clone());
+        let software = Software { server_version: version, ..self.software };
         let (keeps, drops) = (queues.is_durable(), queues.loss_settings());
         Ok(QueueReports { pushed, pulled, software, remaining: left, is_durable: keeps, loss_settings: drops, failed })
     }

@@ -64,13 +64,13 @@ fn a_client_beside_others_runs_on_its_own_targets() {
     assert_eq!(found.iter().map(names).collect::<Vec<_>>(), expected);
     // A single client may not leave a target out, and a client among others needs at least one; the error names the
     // target that no client supports.
-    for (clients, targets, told) in [
+    for (clients, targets, reason) in [
         ("redis-py", &[redis, log][..], "redis://HOST:PORT"),
         ("rust,redis-py", &[log], "--client redis-py"),
         ("redis-py,go-redis", &[redis, log], "none of --client redis-py,go-redis has shm://"),
     ] {
         let refused = asked(&lab, clients, targets).map(|_| ());
-        assert!(matches!(&refused, Err(LabError::Setting(what)) if what.contains(told)), "{clients}: {refused:?}");
+        assert!(matches!(&refused, Err(LabError::Setting(what)) if what.contains(reason)), "{clients}: {refused:?}");
     }
 }
 

@@ -41,11 +41,11 @@ fn a_build_that_loses_messages_fails_at_any_speed() {
     ];
     for (name, alter, fails) in cases {
         let judgement = judge(&faster_with(alter)).expect("both sides measured the same");
-        let told = text(&judgement, &[]);
-        assert_eq!(!judgement.losses.is_empty(), fails, "{name}: {told}");
-        assert_eq!(told.contains("NEW loses"), fails, "{name}: {told}");
-        assert_eq!(markdown(&judgement, &[]).contains("NEW loses"), fails, "{name}: {told}");
-        assert_eq!(told.contains("duplicated"), name == "doubled", "{name}: {told}");
+        let printed = text(&judgement, &[]);
+        assert_eq!(!judgement.losses.is_empty(), fails, "{name}: {printed}");
+        assert_eq!(printed.contains("NEW loses"), fails, "{name}: {printed}");
+        assert_eq!(markdown(&judgement, &[]).contains("NEW loses"), fails, "{name}: {printed}");
+        assert_eq!(printed.contains("duplicated"), name == "doubled", "{name}: {printed}");
     }
 }
 
@@ -114,9 +114,9 @@ fn too_many_excluded_pairs_give_no_verdict() {
         let judgement = judge(&measured).expect("the others are valid");
         let found = change(&judgement, "t0_t2.p50");
         assert_eq!(found.verdict, verdict, "{invalid} of {pairs}: {found:?}");
-        let told = text(&judgement, &[]);
-        assert!(told.contains(&format!("{invalid} of {pairs} pairs are left out")), "{told}");
-        assert_eq!(told.contains("too many for a verdict"), verdict == Verdict::Unknown, "{told}");
+        let printed = text(&judgement, &[]);
+        assert!(printed.contains(&format!("{invalid} of {pairs} pairs are left out")), "{printed}");
+        assert_eq!(printed.contains("too many for a verdict"), verdict == Verdict::Unknown, "{printed}");
     }
 }
 
@@ -124,9 +124,9 @@ fn too_many_excluded_pairs_give_no_verdict() {
 fn each_claim_names_its_conditions() {
     for (design, claimed) in [(Design::InTurn, true), (Design::Apart, false)] {
         let judgement = judge(&steady(design, &[1.3; 7])).expect("both sides measured the same");
-        for told in [text(&judgement, &[]), markdown(&judgement, &[])] {
-            assert_eq!(told.contains("at most 5 % of such tables"), claimed, "{told}");
-            assert_eq!(told.contains("no such rate is known"), !claimed, "{told}");
+        for printed in [text(&judgement, &[]), markdown(&judgement, &[])] {
+            assert_eq!(printed.contains("at most 5 % of such tables"), claimed, "{printed}");
+            assert_eq!(printed.contains("no such rate is known"), !claimed, "{printed}");
         }
         let limit: MetricLimit = "t0_t2.p50 > +50%".parse().expect("it is one");
         let rulings = limit.judge(&judgement).expect("it was measured");
@@ -152,9 +152,9 @@ fn a_limit_that_cannot_be_judged_is_not_kept() {
     ] {
         let judgement = judge(&steady(Design::InTurn, &ratios)).expect("both sides measured the same");
         let rulings = limit.judge(&judgement).expect("it was measured");
-        let told: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
-        assert!(told.len() == 1 && told[0].contains(wanted), "{ratios:?}: {told:?}");
-        assert!(!told[0].contains("passed"), "{told:?}");
+        let sentences: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
+        assert!(sentences.len() == 1 && sentences[0].contains(wanted), "{ratios:?}: {sentences:?}");
+        assert!(!sentences[0].contains("passed"), "{sentences:?}");
     }
     // A setting with too many pairs left out blocks the limit for all.
     let mut measured = steady(Design::InTurn, &[1.0; 9]);
@@ -177,8 +177,11 @@ fn a_percentile_with_too_few_samples_keeps_no_limit() {
     }
     let judgement = judge(&measured).expect("both sides measured the same");
     let rulings = limit.judge(&judgement).expect("it was measured");
-    let told: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
-    assert!(told.len() == 1 && told[0].contains("cannot be judged") && told[0].contains("only OLD has it"), "{told:?}");
+    let sentences: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
+    assert!(
+        sentences.len() == 1 && sentences[0].contains("cannot be judged") && sentences[0].contains("only OLD has it"),
+        "{sentences:?}"
+    );
     assert_eq!(overall_outcome(&judgement, &rulings), ComparisonOutcome::Undecided);
 }
 

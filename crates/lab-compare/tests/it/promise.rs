@@ -37,8 +37,8 @@ fn bad_promises_are_refused_with_the_expected_form() {
         ("one_way.p98 < 5us", "no bench measures 'one_way.p98'"),
         ("throughput_per_s > 5us", "write 'one_way.p99 < 50us'"),
     ] {
-        let told = written.parse::<Promise>().expect_err("it is none").to_string();
-        assert!(told.contains(word), "{written}: {told}");
+        let message = written.parse::<Promise>().expect_err("it is none").to_string();
+        assert!(message.contains(word), "{written}: {message}");
     }
 }
 

@@ -96,12 +96,12 @@ fn a_stop_of_all_threads_counts_as_the_hosts() {
 #[test]
 fn a_starved_process_is_noted_and_invalidates_its_run() {
     let calibration = Calibration::nanoseconds();
-    for (preempted_ns, told, valid) in [(500, 0, true), (5_000, 1, true), (20_000, 2, false)] {
+    for (preempted_ns, notes, valid) in [(500, 0, true), (5_000, 1, true), (20_000, 2, false)] {
         let gaps = [gap(0, preempted_ns, GapCause::Preempted), gap(60_000, 90_000, GapCause::Host)];
         let mut run = Run { valid: true, ..Run::default() };
         note_stalls(&mut run, "subscriber", &gaps, 1_000_000, &calibration);
         refuse_starved(&mut run, "subscriber", stalled_ns(&gaps, GapCause::Preempted, &calibration), 1_000_000);
-        assert_eq!((run.notes.len(), run.valid), (told, valid), "{:?}", run.notes);
+        assert_eq!((run.notes.len(), run.valid), (notes, valid), "{:?}", run.notes);
     }
 }
 
@@ -137,7 +137,7 @@ fn spinner() {
 
 struct Spinner {
     process: Child,
-    said: BufReader<std::process::ChildStdout>,
+    output: BufReader<std::process::ChildStdout>,
 }
 
 impl Spinner {
@@ -147,8 +147,8 @@ impl Spinner {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.args(["--exact", "attribution::spinner", "--nocapture"]).env(ROLE, role);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let said = BufReader::new(process.stdout.take().expect("piped"));
-        let mut spinner = Self { process, said };
+        let output = BufReader::new(process.stdout.take().expect("piped"));
+        let mut spinner = Self { process, output };
         spinner.until("spins");
         spinner
     }
@@ -158,7 +158,7 @@ impl Spinner {
         let mut lines = Vec::new();
         loop {
             let mut line = String::new();
-            assert!(self.said.read_line(&mut line).expect("it speaks") > 0, "it ended before it said '{last}'");
+            assert!(self.output.read_line(&mut line).expect("it speaks") > 0, "it ended before it said '{last}'");
             if line.contains(last) {
                 return lines;
             }

@@ -38,11 +38,11 @@ fn a_busy_process_is_named_with_its_share() {
 
 #[test]
 fn the_busiest_is_named_and_the_others_are_counted() {
-    let told = |busy: &[BusyProcess]| describe_busy(busy).unwrap_or_default();
+    let sentence = |busy: &[BusyProcess]| describe_busy(busy).unwrap_or_default();
     let found = busy(&[], &[(5, "low", 1, 12, 0, 0), (6, "high", 1, 80, 0, 1), (7, "middle", 1, 30, 0, 1)]);
-    assert_eq!(told(&found), "process 6 (high) took 80 % of a CPU, 2 others 42 %");
-    assert_eq!(told(&found[..2]), "process 6 (high) took 80 % of a CPU, another one 30 %");
-    assert_eq!(told(&found[..1]), "process 6 (high) took 80 % of a CPU");
+    assert_eq!(sentence(&found), "process 6 (high) took 80 % of a CPU, 2 others 42 %");
+    assert_eq!(sentence(&found[..2]), "process 6 (high) took 80 % of a CPU, another one 30 %");
+    assert_eq!(sentence(&found[..1]), "process 6 (high) took 80 % of a CPU");
     assert_eq!(describe_busy(&[]), None);
 }
 

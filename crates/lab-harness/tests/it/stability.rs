@@ -29,10 +29,10 @@ fn judged(crossings: [TransferTiming; 2], samples: &[(u64, u64)]) -> Run {
     run
 }
 
-fn check(before: TransferTiming, after: TransferTiming, samples: &[(u64, u64)], valid: bool, told: &[&str]) {
+fn check(before: TransferTiming, after: TransferTiming, samples: &[(u64, u64)], valid: bool, words: &[&str]) {
     let run = judged([before, after], samples);
-    assert_eq!((run.valid, run.notes.len()), (valid, told.len()), "{:?}", run.notes);
-    for (note, word) in run.notes.iter().zip(told) {
+    assert_eq!((run.valid, run.notes.len()), (valid, words.len()), "{:?}", run.notes);
+    for (note, word) in run.notes.iter().zip(words) {
         assert!(note.contains(word), "'{note}' does not say '{word}'");
     }
 }

@@ -338,28 +338,28 @@ mod tests {
         (result, DemoFindings { changes, others: others.to_vec(), ..DemoFindings::default() })
     }
 
-    fn told(valid: bool, others: &[BusyProcess]) -> String {
+    fn printed(valid: bool, others: &[BusyProcess]) -> String {
         let (result, found) = planted(valid, others);
-        let told = full_text(&result, &found);
-        let fitted = wrap_lines(&told);
+        let output = full_text(&result, &found);
+        let fitted = wrap_lines(&output);
         assert!(fitted.lines().all(|line| line.chars().count() <= WIDTH), "{fitted}");
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(words(&fitted), words(&told));
-        told
+        assert_eq!(words(&fitted), words(&output));
+        output
     }
 
     #[test]
     fn a_change_without_a_valid_pair_shows_its_invalid_figures() {
-        let told = told(true, &[]);
+        let output = printed(true, &[]);
         let words =
             "B in place of A:\n    600 ns over A, 200 ns over B: 3.0 times (2.5 to 3.5, 87 %); 1 of 7 pairs was";
-        assert!(told.contains(words), "{told}");
+        assert!(output.contains(words), "{output}");
         let words = "not valid on both sides; processor time a tick 45 µs over A, 1 ms over B\n";
-        assert!(told.contains(words), "{told}");
+        assert!(output.contains(words), "{output}");
         let words = "B and A:\n    900 ns over A, 300 ns over B; no ratio: two things differ\n";
-        assert!(told.contains(words), "{told}");
+        assert!(output.contains(words), "{output}");
         let words = "C in place of A:\n    no valid pair, so no ratio; as measured, not valid: 5 µs over A, – over B\n";
-        assert!(told.contains(words) && !told.contains("NOT VALID"), "{told}");
+        assert!(output.contains(words) && !output.contains("NOT VALID"), "{output}");
     }
 
     #[test]
@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn the_tail_is_attributed_to_the_part_with_most_of_it() {
         let hop = |p50_ns, mean_ns| Hop { count: 100, p50_ns: Some(p50_ns), mean_ns: Some(mean_ns), ..Hop::default() };
-        let told = |lateness, service, t0_t2| {
+        let printed = |lateness, service, t0_t2| {
             let hops = [("lateness", 10, lateness), ("service", 130, service), ("t0_t2", 510, t0_t2)];
             let whole = hops.iter().map(|(.., mean_ns)| mean_ns).sum::<f64>();
             let all = hops.into_iter().chain([("tick_to_order", 650, whole)]);
@@ -395,10 +395,10 @@ mod tests {
             ((10.0, 130.0, 25_510.0), "The tail is the order system's."),
             ((4_010.0, 4_130.0, 2_510.0), "The tail is of no part alone."),
         ] {
-            let told = told(means.0, means.1, means.2);
-            assert!(told.contains(words) && !told.contains("another note"), "{words}\n{told}");
+            let output = printed(means.0, means.1, means.2);
+            assert!(output.contains(words) && !output.contains("another note"), "{words}\n{output}");
         }
-        assert!(!told(10.0, 130.0, 510.0).contains("longer than the median"), "there is no tail");
+        assert!(!printed(10.0, 130.0, 510.0).contains("longer than the median"), "there is no tail");
     }
 
     #[test]
@@ -419,9 +419,9 @@ mod tests {
 
     #[test]
     fn a_disturbed_demo_names_the_process_and_shows_its_figures() {
-        let told_of = told(false, &[BusyProcess { pid: 77, name: "rustc".to_owned(), percent: 87.4 }]);
-        assert!(told_of.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU. End"), "{told_of}");
-        assert!(told_of.contains("789 ns") && told_of.contains("1 of 1 runs"), "{told_of}");
-        assert!(told(false, &[]).contains("NOT VALID: no other process was busy"));
+        let output = printed(false, &[BusyProcess { pid: 77, name: "rustc".to_owned(), percent: 87.4 }]);
+        assert!(output.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU. End"), "{output}");
+        assert!(output.contains("789 ns") && output.contains("1 of 1 runs"), "{output}");
+        assert!(printed(false, &[]).contains("NOT VALID: no other process was busy"));
     }
 }

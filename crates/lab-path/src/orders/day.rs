@@ -55,19 +55,19 @@ fn reconnect(clock: &HostClock, login: &BenchLogin) -> Result<ResumeTiming, LabE
     let from = clock.ticks();
     let mut client = log_in(login, Since::Start)?;
     let (live, day) = (client.welcome().live_report, replayed_reports(&client));
-    let (mut heard, mut last) = (0, clock.ticks());
-    while heard < day {
+    let (mut reports, mut last) = (0, clock.ticks());
+    while reports < day {
         match receive_reports(&mut client)? {
             0 if clock.ns_between(last, clock.ticks()) > REPORT_TIMEOUT_NS => {
-                return Err(LabError::Failed(format!("only {heard} of {day} reports arrived")));
+                return Err(LabError::Failed(format!("only {reports} of {day} reports arrived")));
             }
             0 => client.wait(1_000_000),
-            more => (heard, last) = (heard + more, clock.ticks()),
+            more => (reports, last) = (reports + more, clock.ticks()),
         }
     }
     let ns = clock.ns_between(from, clock.ticks()) as f64;
     client.close();
-    Ok(ResumeTiming { live, received: heard, ns })
+    Ok(ResumeTiming { live, received: reports, ns })
 }
 
 /// Measures the time that a killed OMS with `orders` orders in its journal takes from its start until it is ready.

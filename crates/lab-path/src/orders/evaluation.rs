@@ -309,7 +309,7 @@ fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Res
 mod tests {
     use super::*;
 
-    fn told(lost: u64, answered: &BatchAnswers) -> Run {
+    fn noted_run(lost: u64, answered: &BatchAnswers) -> Run {
         let mut run = Run { valid: true, ..Run::default() };
         (run.counts.sent, run.counts.lost) = (100, lost);
         note_irregularities(
@@ -332,7 +332,7 @@ mod tests {
             (0, BatchAnswers { missed: 7, ..good() }, Some("missed 7 reports")),
             (0, BatchAnswers { restamped: 2, ..good() }, Some("full 2 times")),
         ] {
-            let run = told(lost, &answered);
+            let run = noted_run(lost, &answered);
             assert_eq!((run.valid, run.notes.len()), (words.is_none(), usize::from(words.is_some())), "{run:?}");
             assert!(words.is_none_or(|words| run.notes[0].contains(words)), "{words:?}: {:?}", run.notes);
         }

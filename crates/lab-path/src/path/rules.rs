@@ -181,8 +181,8 @@ mod tests {
             (FeedResult { reconnects: Some(2), ..fed }, StrategyResult { reconnects: Some(1), ..traded });
         let run = held(&fed, &traded, TICKS, 0, PLANNED_NS);
         assert!(run.valid && run.figures.get("reconnects") == Some(&3.0), "{run:?}");
-        for told in ["the feed's connection was lost", "the strategy's connection was lost"] {
-            assert!(run.notes.iter().any(|note| note.contains(told)), "{told}: {:?}", run.notes);
+        for sentence in ["the feed's connection was lost", "the strategy's connection was lost"] {
+            assert!(run.notes.iter().any(|note| note.contains(sentence)), "{sentence}: {:?}", run.notes);
         }
     }
 }

@@ -153,14 +153,14 @@ fn a_hand_over_to_a_line_thread_is_no_release() {
 
 #[test]
 fn unanswered_requests_are_noted_without_a_host_share() {
-    for (fate, valid, told) in [
+    for (fate, valid, note) in [
         (Fate::Leaves, false, Some("3 requests had no answer of the venue")),
         (Fate::VenueIsDown, true, Some("3 requests wait in the OMS")),
         (Fate::Denied, true, None),
     ] {
         let run = run(&[(fate, 110); 3]);
-        assert_eq!((run.valid, run.notes.len()), (valid, usize::from(told.is_some())), "{fate:?}: {:?}", run.notes);
-        assert!(told.is_none_or(|told| run.notes[0].contains(told)), "{fate:?}: {:?}", run.notes);
+        assert_eq!((run.valid, run.notes.len()), (valid, usize::from(note.is_some())), "{fate:?}: {:?}", run.notes);
+        assert!(note.is_none_or(|note| run.notes[0].contains(note)), "{fate:?}: {:?}", run.notes);
         assert!(run.hops.values().all(|hop| hop.unstalled.is_none() && hop.host_stall_share_p999.is_none()));
     }
 }

@@ -300,8 +300,8 @@ fn missing_percentiles_state_the_samples_they_need() {
     for (samples, missing) in [(19, true), (100_000, false)] {
         result.runs[0].hops.insert("one_way".to_owned(), hop(samples, 500, samples));
         for (name, render) in RENDERINGS.into_iter().filter(|(name, _)| ["terminal", "markdown"].contains(name)) {
-            let told = unfolded(&render(&result)).contains("99.9% needs");
-            assert_eq!(told, missing, "{name} with {samples} samples");
+            let is_noted = unfolded(&render(&result)).contains("99.9% needs");
+            assert_eq!(is_noted, missing, "{name} with {samples} samples");
         }
     }
 }
@@ -594,7 +594,7 @@ fn a_ratio_sentence_states_its_level_and_bounds() {
     ] {
         let mut result = ResultFile::new("pubsub", "tickpath bench pubsub", "2026-01-02T03:04:05Z");
         result.comparisons.push(comparison);
-        let told = report::terminal(&result, &report::TerminalOptions { width: 400, colour: false, all: true });
-        assert!(told.contains(sentence), "'{sentence}' is missing in:\n{told}");
+        let printed = report::terminal(&result, &report::TerminalOptions { width: 400, colour: false, all: true });
+        assert!(printed.contains(sentence), "'{sentence}' is missing in:\n{printed}");
     }
 }

@@ -90,8 +90,8 @@ fn a_loss_names_its_run_and_an_invalid_run_its_reason() {
     for findings in [vec![], vec!["Redis takes longer.".to_owned()]] {
         result.findings = findings;
         let text = shown(&result, 80, false);
-        let told = text.lines().find(|line| line.contains("Messages lost")).expect("the loss is told");
-        assert!(told.contains("64, in redis://h:1?streams"), "{told}");
+        let line_of_loss = text.lines().find(|line| line.contains("Messages lost")).expect("the loss is told");
+        assert!(line_of_loss.contains("64, in redis://h:1?streams"), "{line_of_loss}");
         assert!(text.contains("not valid: redis://h:1?streams"), "{text}");
     }
     result.runs[8].counts.lost = 6;
