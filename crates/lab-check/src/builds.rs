@@ -95,12 +95,12 @@ fn compare_identical(
         alarms += u32::from(is_different);
         level = f64::max(level, at_most);
     }
-    let most = max_alarms(level);
+    let allowed = max_alarms(level);
     let percent = 100.0 * level;
     Ok(FaultReport {
         planted: format!("one build and itself {how}, {COMPARISONS} times"),
-        reported: format!("called different {alarms} times; {stated} {percent:.0} %, up to {most} by chance"),
-        is_detected: alarms <= most,
+        reported: format!("called different {alarms} times; {stated} {percent:.0} %, up to {allowed} by chance"),
+        is_detected: alarms <= allowed,
     })
 }
 

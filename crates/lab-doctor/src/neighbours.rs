@@ -82,8 +82,8 @@ fn listed(members: &[&CpuNeighbour]) -> String {
     if members.len() > MAX_LISTED {
         let cpus: Vec<String> = members.iter().map(|one| one.cpu.to_string()).collect();
         let times = || members.iter().map(|one| one.transfer_ns);
-        let (least, most) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
-        return format!("{} ({least:.0} to {most:.0} ns)", cpus.join(", "));
+        let (lowest, highest) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+        return format!("{} ({lowest:.0} to {highest:.0} ns)", cpus.join(", "));
     }
     let text = |one: &&CpuNeighbour| {
         let busy = (one.slowdown >= SHARED_CORE_SLOWDOWN)

@@ -111,9 +111,9 @@ fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
         return None;
     }
     let names: Vec<&str> = distinct(lines.iter().map(|line| line.label));
-    let words = LineLabels(names.iter().map(|name| (*name).to_owned()).collect());
+    let line_labels = LineLabels(names.iter().map(|name| (*name).to_owned()).collect());
     let curves = lines.iter().flat_map(|line| std::iter::once(&line.raw).chain(&line.unstalled));
-    let frame = curve::frame(curves, words.line_end())?;
+    let frame = curve::frame(curves, line_labels.line_end())?;
     let mut body = curve::grid(&frame);
     let mut ends: Vec<Option<LineEnd>> = names.iter().map(|_| None).collect();
     for line in &lines {
@@ -125,9 +125,9 @@ fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
         let last = line.raw.last();
         ends[number] = last.map(|(odds, ns)| LineEnd { number, x: Some(frame.x(*odds)), y: frame.y(*ns) });
     }
-    body += &words.draw_beside(&frame, &ends.into_iter().flatten().collect::<Vec<_>>());
+    body += &line_labels.draw_beside(&frame, &ends.into_iter().flatten().collect::<Vec<_>>());
     let description = "Along, the share of the messages; up, the latency; both logarithmic. The table has the figures.";
-    let drawing = drawing(HEIGHT, &format!("{hop}, {caption}"), description, &body) + &words.legend();
+    let drawing = drawing(HEIGHT, &format!("{hop}, {caption}"), description, &body) + &line_labels.legend();
     Some(figure(hop, caption, &drawing, &rows(hop, runs, &labels)))
 }
 

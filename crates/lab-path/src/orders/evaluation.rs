@@ -297,10 +297,10 @@ fn note_irregularities(run: &mut Run, batch: &OrderBatch, answered: &BatchAnswer
 }
 
 fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Result<f64, LabError> {
-    let place = tickpath_log::LogPath::folder(journal);
+    let folder = tickpath_log::LogPath::folder(journal);
     let mut core = tickpath_oms_core::Core::new(tickpath_oms_core::Config { expected_orders: expected, key: 0 });
     let from = lab.clock.ticks();
-    let replayed = tickpath_oms_runtime::journal::replay(&place, &mut core, |_, _| {}).map_err(LabError::other)?;
+    let replayed = tickpath_oms_runtime::journal::replay(&folder, &mut core, |_, _| {}).map_err(LabError::other)?;
     let ns = lab.clock.ns_between(from, lab.clock.ticks());
     Ok(replayed.inputs as f64 * 1e9 / ns as f64)
 }

@@ -70,8 +70,8 @@ impl ProcessRole for StrategyRole {
         parent.ready();
         let mut quiet = QuietTimer::new(&clock, QUIET_TIMEOUT_NS);
         loop {
-            let came = strategy.poll_tick(topic.as_mut())?;
-            if came + strategy.receive_reports()? > 0 {
+            let polled = strategy.poll_tick(topic.as_mut())?;
+            if polled + strategy.receive_reports()? > 0 {
                 quiet.restart();
             } else if quiet.is_over_after(wait, parent) {
                 break;

@@ -148,9 +148,8 @@ fn measure_reply_memory(lab: &Lab<'_>, settings: &Settings) -> Result<HeldReplyM
         watch.sample()?;
         sleep_ns(POLL_PAUSE_NS);
     }
-    let looks = watch.samples;
     pipeline.finish().map_err(failed)?;
-    Ok(HeldReplyMemory { samples: looks, bytes: pipeline.bytes, accepted: taken })
+    Ok(HeldReplyMemory { samples: watch.samples, bytes: pipeline.bytes, accepted: taken })
 }
 
 /// Polls the server over a connection of its own.
