@@ -95,12 +95,12 @@ fn compare_identical(
         alarms += u32::from(is_different);
         level = f64::max(level, at_most);
     }
-    let most = max_alarms(level);
+    let allowed = max_alarms(level);
     let percent = 100.0 * level;
     Ok(FaultReport {
         planted: format!("one build and itself {how}, {COMPARISONS} times"),
-        reported: format!("called different {alarms} times; {stated} {percent:.0} %, up to {most} by chance"),
-        is_detected: alarms <= most,
+        reported: format!("called different {alarms} times; {stated} {percent:.0} %, up to {allowed} by chance"),
+        is_detected: alarms <= allowed,
     })
 }
 
@@ -109,14 +109,14 @@ fn compare_identical(
 fn max_alarms(level: f64) -> u32 {
     const MAX_CHANCE: f64 = 0.005;
     let odds = level / (1.0 - level);
-    let (mut most, mut chance) = (0, (1.0 - level).powi(COMPARISONS as i32));
+    let (mut max, mut chance) = (0, (1.0 - level).powi(COMPARISONS as i32));
     let mut more = 1.0 - chance;
-    while more > MAX_CHANCE && most < COMPARISONS {
-        chance *= odds * f64::from(COMPARISONS - most) / f64::from(most + 1);
-        most += 1;
+    while more > MAX_CHANCE && max < COMPARISONS {
+        chance *= odds * f64::from(COMPARISONS - max) / f64::from(max + 1);
+        max += 1;
         more -= chance;
     }
-    most
+    max
 }
 
 /// Checks that a slower tail is found at the default number of pairs, or reports the number needed here. If that is
@@ -248,11 +248,11 @@ fn draw_with_replacement(random: &mut SeededRandom, results: &[ResultFile], coun
 /// Draws some results, without replacement.
 fn draw_without_replacement(random: &mut SeededRandom, results: &[ResultFile], count: usize) -> Vec<ResultFile> {
     let mut places: Vec<usize> = (0..results.len()).collect();
-    for place in 0..count {
-        let other = place + random.below(places.len() - place);
-        places.swap(place, other);
+    for index in 0..count {
+        let other = index + random.below(places.len() - index);
+        places.swap(index, other);
     }
-    places[..count].iter().map(|&place| results[place].clone()).collect()
+    places[..count].iter().map(|&index| results[index].clone()).collect()
 }
 
 #[cfg(test)]
@@ -261,13 +261,13 @@ mod tests {
 
     #[test]
     fn more_alarms_than_the_level_allows_are_too_many() {
-        for (level, most) in [(0.0, 0), (0.01, 3), (0.05, 6), (0.5, 28)] {
-            assert_eq!(max_alarms(level), most, "{level}");
+        for (level, max) in [(0.0, 0), (0.01, 3), (0.05, 6), (0.5, 28)] {
+            assert_eq!(max_alarms(level), max, "{level}");
         }
     }
 
     #[test]
-    fn a_build_that_can_be_found_needs_as_many_pairs_as_it_was_reckoned_with() {
+    fn a_detectable_build_needs_the_computed_number_of_pairs() {
         for (variance, pairs) in [(0.001, 50), (0.1, 200), (1.0, 200)] {
             let needed = pairs_needed(variance, detectable_slowdown(variance, pairs));
             assert!((pairs..=pairs + 1).contains(&needed), "{needed} for {pairs}");

@@ -52,9 +52,7 @@ impl<'a> CheckContext<'a> {
     /// Starts a server for a single lie, because some lies kill it.
     pub(crate) fn server(&self) -> Result<ScratchServer, LabError> {
         let settings = ServerSettings { cpu: Some(self.cpus[0]), ..ServerSettings::default() };
-        let server = ScratchServer::start(self.lab.folder(), &settings, &self.lab.clock)?;
-        let missing = "redis-server is not installed; install it with: apt-get install redis-server";
-        server.ok_or_else(|| LabError::Failed(missing.to_owned()))
+        ScratchServer::require(self.lab, &settings, "")
     }
 
     pub(crate) fn settings(&self, target: &str) -> Settings {

@@ -71,12 +71,10 @@ impl FaultRelay {
         Ok(Self { port, counts })
     }
 
-    /// Returns the relay's URL.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Returns the number of spoiled messages.
     pub fn faults(&self) -> u64 {
         self.counts.faults.load(Ordering::Relaxed)
     }
@@ -143,16 +141,16 @@ fn forward_replies(
     let mut server = BufReader::new(server);
     let mut kept = Vec::new();
     loop {
-        let said = read_value(&mut server)?;
-        let is_spoiled = spoils != RelayFault::Drop && said.starts_with(MESSAGE_PREFIX) && counts.is_faulty();
+        let reply = read_value(&mut server)?;
+        let is_spoiled = spoils != RelayFault::Drop && reply.starts_with(MESSAGE_PREFIX) && counts.is_faulty();
         if is_spoiled && spoils == RelayFault::Swap {
-            kept = said;
+            kept = reply;
             continue;
         }
-        client.write_all(&said)?;
-        client.write_all(if is_spoiled { &said } else { &kept })?;
+        client.write_all(&reply)?;
+        client.write_all(if is_spoiled { &reply } else { &kept })?;
         kept.clear();
-        if said.is_empty() {
+        if reply.is_empty() {
             return Ok(());
         }
     }
@@ -192,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_apart_and_messages_among_them() {
+    fn commands_are_split_and_messages_recognised() {
         let commands: [(&[u8], bool); 4] = [
             (b"*3\r\n$7\r\nPUBLISH\r\n$1\r\na\r\n$4\r\n*1\r\n\r\n", true),
             (b"PING\r\n", false),
@@ -209,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_apart_whatever_is_in_them() {
+    fn replies_are_split_at_any_content() {
         let answers: [&[u8]; 6] = [
             b"+OK\r\n",
             b":7\r\n",
@@ -227,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_hundred_is_spoiled_and_counted() {
+    fn one_message_in_a_hundred_is_spoiled_and_counted() {
         let counts = RelayCounters::default();
         let spoiled: Vec<u64> = (1..=300).filter(|_| counts.is_faulty()).collect();
         assert_eq!((spoiled.as_slice(), counts.faults.into_inner()), (&[50, 150, 250][..], 3));

@@ -11,10 +11,10 @@ use crate::context::{CheckContext, FaultReport};
 
 /// Checks that a percentile with too few samples is not reported.
 pub(crate) fn few_samples(_: &CheckContext<'_>) -> Result<FaultReport, LabError> {
-    let told = |count: u64| Samples((0..count).map(|n| (0, n)).collect()).hop(&Calibration::nanoseconds(), &[]);
-    let is_right = |place: usize, count: u64, is_there: bool| told(count).percentiles()[place].is_some() == is_there;
-    let right = PERCENTILES.iter().enumerate().filter(|(place, percentile)| {
-        is_right(*place, percentile.samples - 1, false) && is_right(*place, percentile.samples, true)
+    let hop_of = |count: u64| Samples((0..count).map(|n| (0, n)).collect()).hop(&Calibration::nanoseconds(), &[]);
+    let is_right = |index: usize, count: u64, is_there: bool| hop_of(count).percentiles()[index].is_some() == is_there;
+    let right = PERCENTILES.iter().enumerate().filter(|(index, percentile)| {
+        is_right(*index, percentile.samples - 1, false) && is_right(*index, percentile.samples, true)
     });
     let right = right.map(|(_, percentile)| percentile.label).collect::<Vec<_>>();
     Ok(FaultReport {
@@ -53,10 +53,10 @@ fn clocks(planted: &str, word: &str, ahead_ns: fn(usize) -> i64) -> Result<Fault
         run
     };
     let (honest, run) = (judged(&|_| 0), judged(&ahead_ns));
-    let told = run.notes.iter().find(|note| note.contains(word));
+    let note_found = run.notes.iter().find(|note| note.contains(word));
     Ok(FaultReport {
         planted: format!("a simulated counter that {planted}"),
-        reported: told.cloned().unwrap_or_else(|| "nothing".to_owned()),
-        is_detected: honest.valid && honest.notes.is_empty() && !run.valid && told.is_some(),
+        reported: note_found.cloned().unwrap_or_else(|| "nothing".to_owned()),
+        is_detected: honest.valid && honest.notes.is_empty() && !run.valid && note_found.is_some(),
     })
 }

@@ -1,8 +1,7 @@
 //! A control group with a CPU quota, which this process enters with its children, as in a container.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Mount points for groups with CPU quotas: version 1, then version 2.
 const V1: [&str; 2] = ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"];
@@ -21,7 +20,7 @@ impl CpuQuotaGroup {
         let parent = V1.iter().map(Path::new).find(|mount| mount.join("cpu.cfs_quota_us").exists());
         let group = parent.unwrap_or(Path::new(V2)).join(format!("tickpath-check-{}", std::process::id()));
         let home = original_group(parent)
-            .ok_or_else(|| io::Error::other("the kernel does not tell the group of a process"))?;
+            .ok_or_else(|| io::Error::other("the kernel does not report the group of a process"))?;
         fs::create_dir(&group)?;
         let limit = Self { group, original_group: home };
         match parent {
@@ -55,6 +54,6 @@ fn original_group(v1: Option<&Path>) -> Option<PathBuf> {
     let path = paths.filter(|(controllers, _)| is_ours(controllers)).map(|(_, path)| path).next()?;
     let mount = v1.unwrap_or(Path::new(V2));
     // Within a container the group's own folder is often mounted at the top.
-    let places = [mount.join(path.trim_start_matches('/')), mount.to_owned()];
-    places.into_iter().find(|place| place.join("cgroup.procs").exists())
+    let folders = [mount.join(path.trim_start_matches('/')), mount.to_owned()];
+    folders.into_iter().find(|folder| folder.join("cgroup.procs").exists())
 }

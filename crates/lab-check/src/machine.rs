@@ -54,11 +54,11 @@ pub(crate) fn quota(stage: &CheckContext<'_>) -> Result<FaultReport, LabError> {
 
 /// Judges a run that must be invalid, with a note that contains one of these words.
 pub(crate) fn judge_invalid(run: &Run, planted: String, words: &[&str]) -> FaultReport {
-    let told = run.notes.iter().find(|note| words.iter().any(|word| note.contains(word)));
+    let note_found = run.notes.iter().find(|note| words.iter().any(|word| note.contains(word)));
     FaultReport {
         planted,
-        reported: report_text(run, told.map_or("no note", |note| note)),
-        is_detected: !run.valid && told.is_some(),
+        reported: report_text(run, note_found.map_or("no note", |note| note)),
+        is_detected: !run.valid && note_found.is_some(),
     }
 }
 
@@ -166,7 +166,7 @@ impl fmt::Display for TailPercentile {
         write!(f, "{} p99 {}", self.hop, ms(self.raw))?;
         match self.without_host {
             Some(rest) => write!(f, ", {} without the host", ms(rest)),
-            None => f.write_str(", whose is not told"),
+            None => f.write_str(", its cause unknown"),
         }
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tail_is_not_the_hosts_only_if_that_was_told() {
+    fn a_tail_is_not_the_hosts_only_if_that_was_reported() {
         let tail = |raw, rest| TailPercentile { hop: ONE_WAY, raw, without_host: rest };
         let raw = Some(PAUSE_NS);
         assert!(tail(raw, Some(raw)).is_not_hosts());

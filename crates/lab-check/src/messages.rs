@@ -30,8 +30,8 @@ pub(crate) fn judge_undisturbed(measure: impl FnMut() -> Result<Run, LabError>) 
     let run = retry_until_judgeable(measure, |run| run.valid || !is_disturbed(run))?;
     let counts = &run.counts;
     let is_told = run.valid && counts.lost + counts.duplicated + counts.reordered + counts.left == 0;
-    let told = if is_told { "nothing".to_owned() } else { run.notes.join("; ") };
-    Ok(FaultReport { planted: "nothing".to_owned(), reported: report_text(&run, &told), is_detected: is_told })
+    let notes = if is_told { "nothing".to_owned() } else { run.notes.join("; ") };
+    Ok(FaultReport { planted: "nothing".to_owned(), reported: report_text(&run, &notes), is_detected: is_told })
 }
 
 pub(crate) fn dropped(stage: &CheckContext<'_>, on_log: bool) -> Result<FaultReport, LabError> {
@@ -250,27 +250,28 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_by_its_number_its_name_and_a_run_that_is_not_valid() {
-        let told = |run: &Run, faults: u64| judge_count(run, faults, run.counts.lost, "lost", "were lost").is_detected;
+    fn a_fault_is_reported_by_count_name_and_invalid_run() {
+        let is_detected =
+            |run: &Run, faults: u64| judge_count(run, faults, run.counts.lost, "lost", "were lost").is_detected;
         let note = "40 of 4000 messages were lost";
-        assert!(told(&lossy(false, &[note]), 40));
-        assert!(!told(&lossy(false, &[note]), 41));
-        assert!(!told(&lossy(true, &[note]), 40));
-        assert!(!told(&lossy(false, &["11 % of sends came late"]), 40));
-        assert!(!told(&lossy(false, &["140 of 4000 messages were lost"]), 40));
+        assert!(is_detected(&lossy(false, &[note]), 40));
+        assert!(!is_detected(&lossy(false, &[note]), 41));
+        assert!(!is_detected(&lossy(true, &[note]), 40));
+        assert!(!is_detected(&lossy(false, &["11 % of sends came late"]), 40));
+        assert!(!is_detected(&lossy(false, &["140 of 4000 messages were lost"]), 40));
     }
 
     #[test]
-    fn a_run_that_broke_off_by_something_else_tells_nothing() {
+    fn a_run_aborted_by_another_cause_reports_no_fault() {
         let words = ["subscriber", "signal: 9"];
         let failed = |why: &str| judge_broken_run(Err(LabError::Failed(why.to_owned())), "", &words).is_detected;
-        assert!(failed("the subscriber process failed: it ended without a word (signal: 9 (SIGKILL))"));
+        assert!(failed("the subscriber process failed: it ended without a result (signal: 9 (SIGKILL))"));
         assert!(!failed("the subscriber process failed: no memory is left"));
         assert!(!judge_broken_run(Ok(lossy(false, &["another note"])), "", &[]).is_detected);
     }
 
     #[test]
-    fn a_run_is_disturbed_if_it_says_so() {
+    fn a_run_is_disturbed_if_its_notes_report_it() {
         assert!(is_disturbed(&lossy(false, &["process 7 (make) took 90 % of a CPU meanwhile"])));
         assert!(!is_disturbed(&lossy(false, &["11 % of sends came late"])));
     }

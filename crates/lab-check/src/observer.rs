@@ -62,7 +62,7 @@ mod calls {
                 .and_then(|()| ptrace::interrupt(thread))
                 .and_then(|()| waitpid(thread, Some(WaitPidFlag::__WALL)))
                 .and_then(|_| ptrace::syscall(thread, None));
-            begin.map(|()| Self(thread)).map_err(|e| format!("the kernel lets nobody watch system calls here: {e}"))
+            begin.map(|()| Self(thread)).map_err(|e| format!("the kernel does not permit tracing system calls: {e}"))
         }
 
         /// Returns the start and end of each send, in ticks, until the thread has ended.

@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use tickpath_clock::{Priority, Wait, sleep_ns};
+use tickpath_clock::sleep_ns;
 use tickpath_lab_harness::LabError;
 use tickpath_lab_harness::signals::{PauseCycle, pause, resume};
-use tickpath_lab_path::TradingClient;
-use tickpath_lab_path::orders::{OrderSpec, OrdersProcesses, OrdersTarget, Settings, VenueRoute, run_with};
+use tickpath_lab_path::orders::{OrdersProcesses, Settings, run_with};
 use tickpath_lab_result::Run;
 use tickpath_market::ExecType;
 use tickpath_oms_runtime::meter::MeterReader;
-use tickpath_oms_runtime::{AckLevel, Layout};
 
 use crate::context::{CheckContext, FaultReport, ms, retry_until_judgeable};
 use crate::machine::{HOGS, PAUSE_NS, RUN_NS, TailPercentile, hogs, judge_invalid};
@@ -127,26 +125,5 @@ fn measure(
 
 /// Returns the settings for so many orders one by one.
 pub(crate) fn settings(stage: &CheckContext<'_>, count: u64) -> Settings {
-    Settings {
-        target: OrdersTarget::Lanes,
-        client: TradingClient::Rust,
-        venue: VenueRoute::Lanes,
-        sessions: 1,
-        active: 1,
-        in_flight: None,
-        level: AckLevel::Os,
-        side_client: None,
-        day: 1,
-        layout: Layout::Inline,
-        wait: Wait::Busy,
-        cpus: stage.cpus,
-        venue_cpu: None,
-        priority: Priority::Normal,
-        order: OrderSpec::default(),
-        count: Some(count),
-        rate: Some(RATE),
-        full: false,
-        journal: None,
-        repeat: 1,
-    }
+    Settings { count: Some(count), rate: Some(RATE), ..Settings::new(stage.cpus) }
 }

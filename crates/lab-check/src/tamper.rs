@@ -43,13 +43,13 @@ impl Tamper {
     pub fn start(url: &str, from: &str, to: &str, fault: Fault) -> Result<Self, LabError> {
         let connection = connect(url)?;
         let policy = connection.capabilities().policies[0];
-        let heard = connection.subscriber(from, StartPosition::Now, Wait::Block)?;
+        let subscriber = connection.subscriber(from, StartPosition::Now, Wait::Block)?;
         let tells = connection.publisher(to, &TopicConfig::new(policy))?;
         let is_over = Arc::new(AtomicBool::new(false));
         let (ends, clock) = (is_over.clone(), HostClock::get()?);
         let between =
             TamperForwarder { clock, fault, publisher: tells, held: None, seen: 0, faults: 0, stalled: clock.ticks() };
-        let thread = std::thread::spawn(move || between.forward_all(heard, &ends));
+        let thread = std::thread::spawn(move || between.forward_all(subscriber, &ends));
         Ok(Self { is_over, thread: Some(thread) })
     }
 
@@ -57,7 +57,7 @@ impl Tamper {
     pub fn end(mut self) -> Result<u64, LabError> {
         self.is_over.store(true, Ordering::Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);
-        ended.and_then(Result::ok).unwrap_or_else(|| Err(LabError::Failed("who tampers ended by itself".to_owned())))
+        ended.and_then(Result::ok).unwrap_or_else(|| Err(LabError::Failed("the tamper ended by itself".to_owned())))
     }
 }
 
@@ -87,12 +87,12 @@ struct TamperForwarder {
 }
 
 impl TamperForwarder {
-    fn forward_all(mut self, mut heard: Box<dyn Subscriber>, is_over: &AtomicBool) -> Result<u64, LabError> {
-        let failed = |e: String| LabError::Failed(format!("who tampers cannot go on: {e}"));
+    fn forward_all(mut self, mut subscriber: Box<dyn Subscriber>, is_over: &AtomicBool) -> Result<u64, LabError> {
+        let failed = |e: String| LabError::Failed(format!("the tamper failed: {e}"));
         while !is_over.load(Ordering::Relaxed) {
             self.stall();
             let mut done = Ok(());
-            let found = heard.poll(1, &mut |event| match event {
+            let found = subscriber.poll(1, &mut |event| match event {
                 SubscriptionEvent::Message(message) => done = self.forward(&message),
                 // The tamper itself was too slow: the loss counts as its fault.
                 SubscriptionEvent::Gap(Gap::Missed(missed)) => self.faults += missed,
@@ -100,7 +100,7 @@ impl TamperForwarder {
             });
             done.map_err(|e| failed(e.to_string()))?;
             if found.map_err(|e| failed(e.to_string()))? == 0 {
-                heard.wait(MAX_WAIT_NS);
+                subscriber.wait(MAX_WAIT_NS);
             }
         }
         Ok(self.faults)

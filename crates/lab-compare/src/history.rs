@@ -85,7 +85,7 @@ fn run_trends(files: &[ResultFile]) -> Vec<Trend> {
     let mut settings: Vec<RunSetting> = Vec::new();
     let mut found: BTreeMap<(usize, String), Vec<Vec<f64>>> = BTreeMap::new();
     let mut order: Vec<(usize, String)> = Vec::new();
-    for (place, file) in files.iter().enumerate() {
+    for (index, file) in files.iter().enumerate() {
         for run in file.runs.iter().filter(|run| run.valid) {
             let setting = RunSetting::of(run, None, &telling);
             let setting = settings.iter().position(|known| *known == setting).unwrap_or_else(|| {
@@ -98,7 +98,7 @@ fn run_trends(files: &[ResultFile]) -> Vec<Trend> {
                     order.push(key);
                     vec![Vec::new(); files.len()]
                 });
-                of_files[place].push(value);
+                of_files[index].push(value);
             }
         }
     }
@@ -137,7 +137,7 @@ fn find_steps(trends: &mut [Trend]) {
     let largest: Vec<f64> = (0..SHUFFLES)
         .map(|_| {
             random.shuffle(&mut order);
-            let sizes = ranked.iter().filter_map(|ranks| best_split(order.iter().map(|&place| ranks[place])));
+            let sizes = ranked.iter().filter_map(|ranks| best_split(order.iter().map(|&index| ranks[index])));
             sizes.map(|(_, size)| size).fold(0.0, f64::max)
         })
         .collect();
@@ -160,7 +160,7 @@ fn find_steps(trends: &mut [Trend]) {
 /// Returns the best split of a series of ranks (the index of the first value after it) and the distance of both sides'
 /// ranks, relative to its spread under chance; `None` with too few values.
 fn best_split(ranks: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
-    let known: Vec<(usize, f64)> = ranks.enumerate().filter_map(|(place, rank)| Some((place, rank?))).collect();
+    let known: Vec<(usize, f64)> = ranks.enumerate().filter_map(|(index, rank)| Some((index, rank?))).collect();
     let n = known.len();
     if n < 2 * MIN_VALUES {
         return None;
@@ -176,7 +176,7 @@ fn best_split(ranks: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> 
         let usual = a * (all + 1.0) / 2.0;
         let scale = (a * (all - a) * (all + 1.0) / 12.0).sqrt();
         let size = (before - usual).abs() / scale;
-        if best.is_none_or(|(_, most)| size > most) {
+        if best.is_none_or(|(_, max)| size > max) {
             best = Some((known[count].0, size));
         }
     }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_noise_is_rarely_called_a_change() {
+    fn noise_is_rarely_called_a_change() {
         let mut random = SeededRandom::new(7);
         let tables = 200;
         let alarms = (0..tables).filter(|_| {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_some_files_set_tells_their_runs_apart_and_news_do_not() {
+    fn settings_of_some_files_separate_runs_and_new_ones_do_not() {
         let file = |params: &[(&str, &str)]| {
             let mut run = tickpath_lab_result::Run { valid: true, ..Default::default() };
             params.iter().for_each(|(name, value)| run.params.set(name, *value));
@@ -244,12 +244,12 @@ mod tests {
             file(&[("rate", "2"), ("threads", "two")]),
             file(&[("rate", "1"), ("threads", "two")]),
         ];
-        let told: Vec<String> = distinguishing_settings(&files).into_iter().collect();
-        assert_eq!(told, ["ack", "rate"]);
+        let settings: Vec<String> = distinguishing_settings(&files).into_iter().collect();
+        assert_eq!(settings, ["ack", "rate"]);
     }
 
     #[test]
-    fn six_files_are_too_few_to_tell() {
+    fn six_files_are_too_few_for_a_verdict() {
         let mut trends = [trend(&[1.0, 1.1, 1.2, 9.0, 9.1, 9.2])];
         find_steps(&mut trends);
         assert_eq!(trends[0].step, None);

@@ -232,8 +232,8 @@ fn verdict(change: &MetricChange) -> Verdict {
     if excludes_one && change.exceeds_floor() && chance <= MAX_SWAP_SHARE {
         return direction(&change.metric, ratio);
     }
-    let most = 1.0 + MAX_SAME_CHANGE;
-    if interval.low > 1.0 / most && interval.high < most { Verdict::Same } else { Verdict::Unknown }
+    let max = 1.0 + MAX_SAME_CHANGE;
+    if interval.low > 1.0 / max && interval.high < max { Verdict::Same } else { Verdict::Unknown }
 }
 
 fn direction(metric: &str, ratio: f64) -> Verdict {

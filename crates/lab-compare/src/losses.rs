@@ -20,7 +20,6 @@ type CountGetter = fn(&MessageCounts) -> u64;
 pub(super) struct LossFindings {
     /// Losses that make the new side worse, whatever its speed.
     pub failures: Vec<String>,
-    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -32,17 +31,19 @@ impl LossFindings {
         if sides.iter().any(Vec::is_empty) || new.counts.sent == 0 || old.counts.sent == 0 {
             return Self::default();
         }
-        let mut told = Self::default();
+        let mut out = Self::default();
         if may_lose(sides) {
-            let beyond = min_loss(&sides[1]) > max_loss(&sides[0]) && sides.iter().all(|runs| runs.len() >= RUNS);
-            let into = if beyond { &mut told.failures } else { &mut told.notes };
+            let least_of_new = loss_shares(&sides[1]).fold(f64::INFINITY, f64::min);
+            let most_of_old = loss_shares(&sides[0]).fold(0.0, f64::max);
+            let beyond = least_of_new > most_of_old && sides.iter().all(|runs| runs.len() >= RUNS);
+            let into = if beyond { &mut out.failures } else { &mut out.notes };
             into.extend((new.lost_share() > old.lost_share()).then(|| lost_sentence(what, &old, &new)));
         } else {
             let is_worse = new.lost_share() > old.lost_share();
-            let into = if is_worse { &mut told.failures } else { &mut told.notes };
+            let into = if is_worse { &mut out.failures } else { &mut out.notes };
             into.extend((new.counts.lost > 0).then(|| lost_sentence(what, &old, &new)));
-            told.failures.extend(received_sentence(what, &old, &new).filter(|_| new.counts.lost == 0));
-            told.failures.extend(fewer_samples(what, sides, [&old, &new]));
+            out.failures.extend(received_sentence(what, &old, &new).filter(|_| new.counts.lost == 0));
+            out.failures.extend(fewer_samples(what, sides, [&old, &new]));
         }
         let others: [(&str, CountGetter); 3] = [
             ("duplicated", |counts| counts.duplicated),
@@ -52,9 +53,9 @@ impl LossFindings {
         for (name, of) in others {
             let [before, now] = [of(&old.counts), of(&new.counts)];
             let grew = now > before;
-            told.notes.extend(grew.then(|| format!("{name}, {what}: {} of NEW, {} of OLD", count(now), count(before))));
+            out.notes.extend(grew.then(|| format!("{name}, {what}: {} of NEW, {} of OLD", count(now), count(before))));
         }
-        told
+        out
     }
 
     /// Appends another setting's losses.
@@ -99,16 +100,8 @@ fn may_lose(sides: &[Vec<&Run>; 2]) -> bool {
     sides.iter().flatten().any(|run| run.params.text("policy").is_some_and(|policy| policy == "overwrite"))
 }
 
-fn shares<'a>(runs: &'a [&Run]) -> impl Iterator<Item = f64> + 'a {
+fn loss_shares<'a>(runs: &'a [&Run]) -> impl Iterator<Item = f64> + 'a {
     runs.iter().map(|run| run.counts.lost as f64 / run.counts.sent.max(1) as f64)
-}
-
-fn min_loss(runs: &[&Run]) -> f64 {
-    shares(runs).fold(f64::INFINITY, f64::min)
-}
-
-fn max_loss(runs: &[&Run]) -> f64 {
-    shares(runs).fold(0.0, f64::max)
 }
 
 fn lost_sentence(what: &str, old: &SideTotals, new: &SideTotals) -> String {

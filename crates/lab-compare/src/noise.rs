@@ -219,8 +219,8 @@ fn sorted(values: &[Option<f64>]) -> Vec<f64> {
 /// Limits values to twice the median distance from zero of the values that are not zero.
 fn clamp_outliers(values: &[Option<f64>]) -> Vec<Option<f64>> {
     let sizes = values.iter().flatten().map(|value| value.abs()).filter(|size| *size > 0.0).collect();
-    let most = 2.0 * median(sizes).unwrap_or(0.0);
-    values.iter().map(|value| value.map(|value| value.clamp(-most, most))).collect()
+    let max = 2.0 * median(sizes).unwrap_or(0.0);
+    values.iter().map(|value| value.map(|value| value.clamp(-max, max))).collect()
 }
 
 fn centred(values: &[Option<f64>], centre: impl Fn(&[f64]) -> Option<f64>) -> Vec<Option<f64>> {
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_chances_of_draws_are_those_of_the_textbook() {
-        for (most, n, p, chance) in [
+        for (max_hits, n, p, chance) in [
             (0, 7, 0.5, 1.0 / 128.0),
             (1, 7, 0.5, 8.0 / 128.0),
             (2, 4, 0.5, 11.0 / 16.0),
@@ -248,7 +248,7 @@ mod tests {
             (0, 3, 0.0, 1.0),
             (2, 3, 1.0, 0.0),
         ] {
-            assert!((binomial_cdf(most, n, p) - chance).abs() < 1e-12, "{most} of {n} at {p}");
+            assert!((binomial_cdf(max_hits, n, p) - chance).abs() < 1e-12, "{max_hits} of {n} at {p}");
         }
         assert!((binomial(4, 4) - 70.0).abs() < 1e-9 && (binomial(1, 1) - 2.0).abs() < 1e-9);
     }
@@ -258,7 +258,7 @@ mod tests {
         for n in 1..=6usize {
             let mut counts = vec![0u32; n];
             for draw in 0..n.pow(n as u32) {
-                let mut ranks: Vec<usize> = (0..n).map(|place| draw / n.pow(place as u32) % n).collect();
+                let mut ranks: Vec<usize> = (0..n).map(|index| draw / n.pow(index as u32) % n).collect();
                 ranks.sort_unstable();
                 counts[ranks[n / 2]] += 1;
             }

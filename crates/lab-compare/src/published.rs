@@ -1,8 +1,8 @@
 //! Published experiments and their reproduction on this machine: the published figure, ours, the ratio, the command,
 //! and a remark.
 //!
-//! A bench with `--preset NAME` marks its runs with `params.preset`; [`published_figures`] finds them in a result file. The tables
-//! here hold the figures as published; `docs/reproduced.md` explains them.
+//! A bench with `--preset NAME` marks its runs with `params.preset`; [`published_figures`] finds them in a result file.
+//! The tables here hold the figures as published; `docs/reproduced.md` explains them.
 
 use std::time::Duration;
 
@@ -163,7 +163,7 @@ fn ping_10k(runs: &[&Run]) -> Vec<ReproducedFigure> {
         let near = |run: &&&Run| {
             run.client == client
                 && has_param(run, "depth", &depth.to_string())
-                && param_number(run, "rtt_ms").unwrap_or(0.0) == 0.0
+                && run.params.number("rtt_ms").unwrap_or(0.0) == 0.0
         };
         runs.iter().filter(near).filter_map(|run| run.throughput_per_s).max_by(f64::total_cmp)
     };
@@ -263,16 +263,16 @@ fn set_get_20k(runs: &[&Run]) -> Vec<ReproducedFigure> {
     ];
     let mut found = Vec::new();
     for (client, workers, near, far) in ROWS {
-        for (rtt_ms, place, published) in [(0.0, "local", near), (0.25, "0.25 ms away", far)] {
+        for (rtt_ms, route, published) in [(0.0, "local", near), (0.25, "0.25 ms away", far)] {
             let this = |run: &&&Run| {
                 run.client == client
-                    && param_number(run, "workers") == Some(workers as f64)
-                    && param_number(run, "rtt_ms") == Some(rtt_ms)
+                    && run.params.number("workers") == Some(workers as f64)
+                    && run.params.number("rtt_ms") == Some(rtt_ms)
             };
             let rates = runs.iter().filter(this).filter_map(|run| run.figures.get("throughput_with_connect_per_s"));
             let Some(&ours) = rates.max_by(|a, b| a.total_cmp(b)) else { continue };
             if published.is_finite() {
-                let what = format!("{client}, {workers} at a time, {place}: best of five");
+                let what = format!("{client}, {workers} at a time, {route}: best of five");
                 found.push(ReproducedFigure {
                     what,
                     published,
@@ -288,17 +288,13 @@ fn set_get_20k(runs: &[&Run]) -> Vec<ReproducedFigure> {
 
 /// Returns a percentile by its index, with its label; with too few samples the largest value instead, or `None` for a
 /// median.
-fn percentile(hop: &Hop, place: usize, label: &'static str) -> Option<(u64, &'static str)> {
-    let largest = hop.max_ns.filter(|_| place > 0).map(|ns| (ns, "the largest, for want of samples"));
-    hop.percentiles()[place].map(|ns| (ns, label)).or(largest)
+fn percentile(hop: &Hop, index: usize, label: &'static str) -> Option<(u64, &'static str)> {
+    let largest = hop.max_ns.filter(|_| index > 0).map(|ns| (ns, "the largest, for want of samples"));
+    hop.percentiles()[index].map(|ns| (ns, label)).or(largest)
 }
 
 fn has_param(run: &Run, name: &str, value: &str) -> bool {
     run.params.text(name).as_deref() == Some(value)
-}
-
-fn param_number(run: &Run, name: &str) -> Option<f64> {
-    run.params.0.get(name)?.as_f64()
 }
 
 #[cfg(test)]
@@ -306,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_of_a_preset_stands_beside_what_was_published() {
+    fn a_preset_run_is_shown_beside_the_published_figures() {
         let mut run = Run { client: "redis-py".to_owned(), valid: true, ..Run::default() };
         run.params.set("preset", "set-get-20k");
         run.params.set("workers", 1);

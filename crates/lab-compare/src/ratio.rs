@@ -70,16 +70,10 @@ impl RatioLine {
     fn into_comparison(self, lines: usize) -> Option<Comparison> {
         let whole = self.complete_pairs();
         let (a, b) = median_pair(&whole)?;
-        let (name, figure) = (self.name, self.figure);
-        if self.no_ratio.is_some() {
-            return Some(Comparison {
-                name,
-                figure,
-                a: Some(a),
-                b: Some(b),
-                note: self.no_ratio,
-                ..Comparison::default()
-            });
+        let (name, figure, note) = (self.name, self.figure, self.no_ratio);
+        let middle = Comparison { name, figure, a: Some(a), b: Some(b), note, ..Comparison::default() };
+        if middle.note.is_some() {
+            return Some(middle);
         }
         let ratio = a / b;
         let ratios: Vec<f64> = whole.iter().map(|(a, b)| a / b).collect();
@@ -88,10 +82,6 @@ impl RatioLine {
         let left_out = all - pairs;
         let was = if left_out == 1 { "was" } else { "were" };
         Some(Comparison {
-            name,
-            figure,
-            a: Some(a),
-            b: Some(b),
             ratio: Some(ratio),
             // The middle of two ratios differs from the interval's ends in its last digit.
             low: interval.map(|(low, ..)| low.min(ratio)),
@@ -99,7 +89,7 @@ impl RatioLine {
             level_percent: interval.map(|(.., missed)| table_level(missed, lines)),
             pairs: u32::try_from(pairs).ok(),
             note: (left_out > 0).then(|| format!("{left_out} of {all} pairs {was} not valid on both sides")),
-            ..Comparison::default()
+            ..middle
         })
     }
 }
@@ -131,18 +121,18 @@ pub struct PairedRuns<'a> {
 /// Compares every other side with the first side, within each setup.
 pub fn pair_with_first<'a>(
     runs: impl IntoIterator<Item = &'a Run>,
-    way: impl Fn(&Run) -> String,
+    setup_of: impl Fn(&Run) -> String,
     side: impl Fn(&Run) -> String,
 ) -> Vec<PairedRuns<'a>> {
-    let mut ways: Vec<(String, RunsBySide<'_>)> = Vec::new();
+    let mut setups: Vec<(String, RunsBySide<'_>)> = Vec::new();
     for run in runs {
-        entry_or_default(entry_or_default(&mut ways, way(run)), side(run)).push(run);
+        entry_or_default(entry_or_default(&mut setups, setup_of(run)), side(run)).push(run);
     }
-    let others = ways.into_iter().flat_map(|(way, sides)| {
+    let others = setups.into_iter().flat_map(|(setup, sides)| {
         let first = sides.first().cloned();
-        sides.into_iter().skip(1).filter_map(move |(other, theirs)| {
-            let (first, ours) = first.clone()?;
-            Some(PairedRuns { setup: way.clone(), first, other, runs: [ours, theirs] })
+        sides.into_iter().skip(1).filter_map(move |(other, other_run)| {
+            let (first, first_run) = first.clone()?;
+            Some(PairedRuns { setup: setup.clone(), first, other, runs: [first_run, other_run] })
         })
     });
     others.collect()
@@ -185,8 +175,8 @@ pub fn in_turn<T>(round: u32, sides: impl IntoIterator<Item = T>) -> Vec<T> {
 pub fn value(run: &Run, figure: &str) -> Option<f64> {
     match figure.rsplit_once('.') {
         Some((hop, key)) => {
-            let place = PERCENTILES.iter().position(|percentile| percentile.key == key)?;
-            run.hops.get(hop)?.percentiles()[place].map(|ns| ns as f64)
+            let index = PERCENTILES.iter().position(|percentile| percentile.key == key)?;
+            run.hops.get(hop)?.percentiles()[index].map(|ns| ns as f64)
         }
         None if figure == "throughput_per_s" => run.throughput_per_s,
         None => run.figures.get(figure).copied(),
@@ -209,15 +199,15 @@ pub(super) fn table_level(missed: f64, lines: usize) -> f64 {
 }
 
 /// Returns the probability of at most `most` hits in `n` draws that each hit with probability `p`.
-pub(super) fn binomial_cdf(most: usize, n: usize, p: f64) -> f64 {
-    if p <= 0.0 || most >= n {
+pub(super) fn binomial_cdf(max_hits: usize, n: usize, p: f64) -> f64 {
+    if p <= 0.0 || max_hits >= n {
         return 1.0;
     }
     if p >= 1.0 {
         return 0.0;
     }
     let (mut sum, mut ln_ways) = (0.0, 0.0);
-    for hits in 0..=most {
+    for hits in 0..=max_hits {
         sum += (ln_ways + hits as f64 * p.ln() + (n - hits) as f64 * (1.0 - p).ln()).exp();
         ln_ways += ((n - hits) as f64 / (hits + 1) as f64).ln();
     }

@@ -42,7 +42,6 @@ pub(super) struct ComparisonSamples {
     pub titles: Vec<String>,
     /// Samples of each side, the old first.
     pub sample_counts: [usize; 2],
-    /// Notes for the reader.
     pub notes: Vec<String>,
     /// Settings of both sides without a valid run on each.
     pub unjudged: Vec<String>,
@@ -50,7 +49,6 @@ pub(super) struct ComparisonSamples {
     pub one_sided: Vec<(String, String, BuildSide)>,
     /// The invalid part of each setting.
     pub excluded: Vec<ExcludedRuns>,
-    /// Losses of the new side.
     pub losses: Vec<String>,
 }
 
@@ -64,7 +62,6 @@ pub(super) struct ExcludedRuns {
 /// At most one in this number may be left out: a build's failures to keep its time are no chance.
 const EXCLUSION_DIVISOR: usize = 4;
 
-/// A metric of a setting.
 pub(super) struct MetricSamples {
     /// The setting's index in the titles.
     pub setting: usize,
@@ -175,7 +172,7 @@ impl ComparedResults {
     /// Returns the runs of a side, each with the index of its pair.
     fn runs(&self, side: BuildSide) -> impl Iterator<Item = (usize, &Run)> {
         let pairs = self.pairs().iter().enumerate();
-        pairs.flat_map(move |(place, pair)| pair.of(side).runs.iter().map(move |run| (place, run)))
+        pairs.flat_map(move |(index, pair)| pair.of(side).runs.iter().map(move |run| (index, run)))
     }
 }
 
@@ -215,7 +212,7 @@ fn place_runs<'a>(
     telling: &BTreeSet<String>,
     settings: &mut Vec<RunSetting>,
 ) -> Vec<PlacedRun<'a>> {
-    let mut came: BTreeMap<(usize, u32), usize> = BTreeMap::new();
+    let mut last_setting: BTreeMap<(usize, u32), usize> = BTreeMap::new();
     let mut placed = Vec::new();
     let servers = servers(measured.runs(side).map(|(_, run)| run.target.as_str()));
     for (call, run) in measured.runs(side) {
@@ -224,7 +221,7 @@ fn place_runs<'a>(
             settings.push(of_run);
             settings.len() - 1
         });
-        let before = came.entry((setting, run.repeat)).or_default();
+        let before = last_setting.entry((setting, run.repeat)).or_default();
         let unit = match measured.design() {
             Design::InTurn => (call, 0),
             Design::Apart => (*before, run.repeat),
@@ -239,9 +236,9 @@ fn place_runs<'a>(
 /// name their servers in succession, and those are repeats.
 fn servers<'a>(targets: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
     // Per name: the targets in order of arrival, the last target, and whether a target returned after another.
-    let mut came: BTreeMap<String, (Vec<&str>, &str, bool)> = BTreeMap::new();
+    let mut by_target: BTreeMap<String, (Vec<&str>, &str, bool)> = BTreeMap::new();
     for target in targets {
-        let (known, last, takes_turns) = came.entry(target_without_port(target)).or_default();
+        let (known, last, takes_turns) = by_target.entry(target_without_port(target)).or_default();
         if !known.contains(&target) {
             known.push(target);
         } else if *last != target {
@@ -249,7 +246,7 @@ fn servers<'a>(targets: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usiz
         }
         *last = target;
     }
-    let in_turns = came.into_values().filter(|(_, _, takes_turns)| *takes_turns);
+    let in_turns = by_target.into_values().filter(|(_, _, takes_turns)| *takes_turns);
     in_turns.flat_map(|(known, ..)| known.into_iter().zip(1..)).collect()
 }
 
@@ -293,12 +290,12 @@ fn gather_rows(placed: &[Vec<PlacedRun<'_>>; 2], units: &[Vec<SampleKey>; 2]) ->
         for PlacedRun { run, setting, unit } in runs.iter().filter(|one| one.run.valid) {
             let unit = units[side].binary_search(unit).expect("every valid run has its sample");
             for (metric, value) in values(run) {
-                let place = *index.entry((*setting, metric.clone())).or_insert_with(|| {
+                let position = *index.entry((*setting, metric.clone())).or_insert_with(|| {
                     let empty = units.each_ref().map(|of| vec![Vec::new(); of.len()]);
                     gathered.push((*setting, metric, empty));
                     gathered.len() - 1
                 });
-                gathered[place].2[side][unit].push(value);
+                gathered[position].2[side][unit].push(value);
             }
         }
     }
@@ -374,12 +371,12 @@ fn target_without_port(target: &str) -> String {
 pub(super) fn titles(settings: &[RunSetting]) -> Vec<String> {
     let varies = |name: &str| settings.iter().map(|one| one.value(name)).collect::<BTreeSet<_>>().len() > 1;
     let title = |setting: &RunSetting| {
-        let told = setting.0.iter().filter(|(name, value)| !value.is_empty() && (name == "target" || varies(name)));
-        let told = told.map(|(name, value)| match name.as_str() {
+        let shown = setting.0.iter().filter(|(name, value)| !value.is_empty() && (name == "target" || varies(name)));
+        let shown = shown.map(|(name, value)| match name.as_str() {
             "target" | "client" | "phase" | "layout" => value.clone(),
             _ => format!("{name} {value}"),
         });
-        told.collect::<Vec<_>>().join(" · ")
+        shown.collect::<Vec<_>>().join(" · ")
     };
     settings.iter().map(title).collect()
 }
@@ -439,12 +436,12 @@ fn excluded_bounds(
     both: impl Fn(usize) -> bool,
     design: Design,
 ) -> Vec<String> {
-    let mut told: Vec<(ExcludedRuns, Vec<&str>)> = Vec::new();
+    let mut groups: Vec<(ExcludedRuns, Vec<&str>)> = Vec::new();
     let some = (0..titles.len()).filter(|setting| both(*setting) && left_out[*setting].missing > 0);
     for (one, title) in some.map(|setting| (&left_out[setting], &titles[setting])) {
-        match told.iter_mut().find(|(known, _)| known == one) {
+        match groups.iter_mut().find(|(known, _)| known == one) {
             Some((_, titles)) => titles.push(title),
-            None => told.push((*one, vec![title])),
+            None => groups.push((*one, vec![title])),
         }
     }
     let sentence = |(one, titles): (ExcludedRuns, Vec<&str>)| {
@@ -455,7 +452,7 @@ fn excluded_bounds(
         let verdict = if one.is_too_many() { "too many for a verdict" } else { "the verdict is of the others" };
         format!("{} of {} {of}: {verdict}: {}", one.missing, one.all, titles.join("; "))
     };
-    told.into_iter().map(sentence).collect()
+    groups.into_iter().map(sentence).collect()
 }
 
 fn only_in<'a>(side: BuildSide, settings: impl Iterator<Item = &'a usize>, titles: &[String]) -> Option<String> {

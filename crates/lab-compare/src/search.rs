@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_that_no_rate_or_every_rate_keeps_has_an_end_too() {
+    fn a_search_ends_if_no_rate_or_every_rate_keeps_the_promise() {
         let none = searched(0.0, 250.0);
         assert_eq!((none.highest_kept(), none.lowest_broken()), (None, Some(250.0)));
         let every = searched(f64::INFINITY, 1.0);

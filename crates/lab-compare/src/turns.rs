@@ -35,10 +35,10 @@ fn compare_with_first(
     runs: &[Run],
     name: &str,
     figure: &str,
-    way: impl Fn(&Run) -> String,
+    setup_of: impl Fn(&Run) -> String,
     side: impl Fn(&Run) -> String,
 ) -> Vec<RatioLine> {
-    let found = pair_with_first(runs.iter().filter(|run| value(run, figure).is_some()), way, side);
+    let found = pair_with_first(runs.iter().filter(|run| value(run, figure).is_some()), setup_of, side);
     let several = found.iter().any(|one| one.setup != found[0].setup);
     let line = |one: &PairedRuns<'_>| {
         let name = format!("{}_to_{}_{name}", one.other, one.first);
@@ -50,11 +50,11 @@ fn compare_with_first(
 /// Returns the settings of a run as text, without its repetition and without the compared setting; `other` is the one
 /// of target and wait that is not compared.
 fn settings_text(run: &Run, other: Option<String>) -> String {
-    let number = |name: &str| run.params.0.get(name).and_then(|value| value.as_f64());
-    let idle = number("idle_ns").map(|ns| format!("after {}", duration(ns)));
+    let idle = run.params.number("idle_ns").map(|ns| format!("after {}", duration(ns)));
     let phase = (run.phase == RunPhase::Cold).then(|| "cold".to_owned());
-    let size = number("size_bytes").map(size);
-    let readers = number("readers").filter(|readers| *readers > 1.0).map(|readers| format!("{readers} readers"));
+    let size = run.params.number("size_bytes").map(size);
+    let readers =
+        run.params.number("readers").filter(|readers| *readers > 1.0).map(|readers| format!("{readers} readers"));
     let batch = run.batch_text().filter(|batch| batch != "1").map(|batch| format!("by {batch}"));
     let parts = [run.layout.clone(), phase, idle, size, readers, other, batch];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_to_wait_are_compared_with_the_first_in_latency_and_in_processor_time() {
+    fn wait_modes_are_compared_in_latency_and_cpu_time() {
         let run = |wait: &str, p50_ns: u64, cpu_ns: f64| {
             let hop = Hop { count: 100, p50_ns: Some(p50_ns), ..Hop::default() };
             let hops = [("one_way".to_owned(), hop)].into();

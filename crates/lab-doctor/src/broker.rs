@@ -8,7 +8,7 @@ use crate::finding::Finding;
 pub fn broker(url: &str) -> Vec<Finding> {
     let Some(transport) = transport_of(url).filter(|transport| transport.is_server()) else {
         let why = format!("this is no broker's URL; use {}HOST:PORT", server_prefixes());
-        return vec![Finding::unknown("broker", why)];
+        return vec![Finding::unknown(why).named("broker")];
     };
     match connect(url) {
         Ok(connection) => {
@@ -16,30 +16,32 @@ pub fn broker(url: &str) -> Vec<Finding> {
             let advised = (transport.advise)(&about).into_iter().chain(connection.advise()).map(finding);
             std::iter::once(broker_finding(url, &about, transport)).chain(advised).collect()
         }
-        Err(why) => vec![Finding::unknown("broker", why.to_string())],
+        Err(why) => vec![Finding::unknown(why.to_string()).named("broker")],
     }
 }
 
 /// Returns the finding of the broker's version and address; unknown, with the reason, if it reports no setting at all.
 fn broker_finding(url: &str, about: &ServerDescription, transport: &Transport) -> Finding {
-    let untold = about.settings.values().find_map(|told| told.as_ref().err());
-    let version = match (&about.version, untold) {
+    let unknown = about.settings.values().find_map(|setting| setting.as_ref().err());
+    let version = match (&about.version, unknown) {
         (Some(version), _) => version.as_str(),
         (None, Some(why)) if about.settings.values().all(Result::is_err) => {
-            return Finding::unknown(transport.name, why.clone());
+            return Finding::unknown(why.as_str()).named(transport.name);
         }
-        (None, _) => "no version told",
+        (None, _) => "unknown version",
     };
-    let place = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
-    Finding::good(transport.name, format!("{version} at {}", place.split('?').next().unwrap_or_default()))
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, authority)| authority);
+    let address = authority.split('?').next().unwrap_or_default();
+    Finding::good(format!("{version} at {address}")).named(transport.name)
 }
 
 fn finding(Advice { setting: name, value, cost }: Advice) -> Finding {
-    match (value, cost) {
-        (Err(why), _) => Finding::unknown(name, why),
-        (Ok(value), None) => Finding::good(name, value),
-        (Ok(value), Some(SettingCost::Latency { why, remedy })) => Finding::latency(name, value, why, remedy),
-        (Ok(value), Some(SettingCost::Safety { why, remedy })) => Finding::safety(name, value, why, remedy),
-    }
+    let finding = match (value, cost) {
+        (Err(why), _) => Finding::unknown(why),
+        (Ok(value), None) => Finding::good(value),
+        (Ok(value), Some(SettingCost::Latency { why, remedy })) => Finding::latency(value, why, remedy),
+        (Ok(value), Some(SettingCost::Safety { why, remedy })) => Finding::safety(value, why, remedy),
+    };
+    finding.named(name)
 }

@@ -69,12 +69,10 @@ impl HostFiles {
         Some(String::from_utf8_lossy(&text).trim_end().to_owned())
     }
 
-    /// Returns a file's number.
     pub(crate) fn number(&self, path: &str) -> Option<u64> {
         self.read(path)?.trim().parse().ok()
     }
 
-    /// Returns the names in a folder.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(path.trim_start_matches('/'))).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -89,12 +87,10 @@ impl HostFiles {
         line.split_whitespace().next()?.parse().ok()
     }
 
-    /// Returns whether the host is a virtual machine.
     pub(crate) fn is_guest(&self) -> bool {
         self.read("/proc/cpuinfo").is_some_and(|text| text.split_whitespace().any(|flag| flag == "hypervisor"))
     }
 
-    /// Returns the number of processors.
     pub(crate) fn processors(&self) -> usize {
         let is_cpu = |name: &&String| {
             name.strip_prefix("cpu").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
@@ -104,22 +100,27 @@ impl HostFiles {
 }
 
 impl Finding {
-    pub(crate) fn good(name: &'static str, value: impl Into<String>) -> Self {
-        Self { name, value: value.into(), state: FindingState::Good, why: String::new(), remedy: String::new() }
+    pub(crate) fn good(value: impl Into<String>) -> Self {
+        Self::new(value, FindingState::Good, "", "")
     }
 
-    pub(crate) fn latency(name: &'static str, value: impl Into<String>, why: &str, remedy: impl Into<String>) -> Self {
-        let (value, remedy) = (value.into(), remedy.into());
-        Self { name, value, state: FindingState::CostsLatency, why: why.to_owned(), remedy }
+    pub(crate) fn latency(value: impl Into<String>, why: &str, remedy: impl Into<String>) -> Self {
+        Self::new(value, FindingState::CostsLatency, why, remedy)
     }
 
-    pub(crate) fn safety(name: &'static str, value: impl Into<String>, why: &str, remedy: impl Into<String>) -> Self {
-        let (value, remedy) = (value.into(), remedy.into());
-        Self { name, value, state: FindingState::RisksSafety, why: why.to_owned(), remedy }
+    pub(crate) fn safety(value: impl Into<String>, why: &str, remedy: impl Into<String>) -> Self {
+        Self::new(value, FindingState::RisksSafety, why, remedy)
     }
 
-    pub(crate) fn unknown(name: &'static str, why: impl Into<String>) -> Self {
-        let value = "not told here".to_owned();
-        Self { name, value, state: FindingState::Unknown, why: why.into(), remedy: String::new() }
+    pub(crate) fn unknown(why: impl Into<String>) -> Self {
+        Self::new("not reported here", FindingState::Unknown, why, "")
+    }
+
+    pub(crate) fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
+    fn new(value: impl Into<String>, state: FindingState, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name: "", value: value.into(), state, why: why.into(), remedy: remedy.into() }
     }
 }

@@ -31,37 +31,38 @@ pub use neighbours::{CpuNeighbour, check_neighbours, judge_neighbours};
 pub use script::script;
 pub use wake_up::{check_wake_up, judge_wake_up};
 
-type HostCheck = fn(&HostFiles) -> Finding;
+/// The name of a check, and the check itself.
+type HostCheck = (&'static str, fn(&HostFiles) -> Finding);
 
 /// All checks, in the order of the report.
 const CHECKS: &[HostCheck] = &[
-    cpu::governor,
-    cpu::frequency,
-    cpu::siblings,
-    cpu::isolated,
-    cpu::tickless,
-    cpu::idle_states,
-    cpu::clock_source,
-    cpu::timer_tick,
-    memory::transparent_huge_pages,
-    memory::huge_pages,
-    memory::swap,
-    memory::locked_memory,
-    memory::shared_memory,
-    memory::shared_memory_at_logout,
-    system::steal,
-    system::quota,
-    system::allowed_cpus,
-    system::hypervisor,
-    system::real_time,
-    system::real_time_share,
-    system::interrupt_balancing,
-    system::network_interrupts,
-    system::open_files,
-    system::open_files_of_tickpath,
+    ("frequency governor", cpu::governor),
+    ("frequency now, of the highest", cpu::frequency),
+    ("hyperthreads", cpu::siblings),
+    ("isolated CPUs", cpu::isolated),
+    ("CPUs without a timer tick", cpu::tickless),
+    ("deepest idle state", cpu::idle_states),
+    ("clock source", cpu::clock_source),
+    ("timer tick", cpu::timer_tick),
+    ("transparent huge pages", memory::transparent_huge_pages),
+    ("reserved huge pages", memory::huge_pages),
+    ("swap", memory::swap),
+    ("memory that may be locked", memory::locked_memory),
+    ("/dev/shm", memory::shared_memory),
+    ("/dev/shm at logout", memory::shared_memory_at_logout),
+    ("time taken by the hypervisor", system::steal),
+    ("CPU quota", system::quota),
+    ("CPUs of this process", system::allowed_cpus),
+    ("hypervisor", system::hypervisor),
+    ("real-time priority", system::real_time),
+    ("share of real-time threads", system::real_time_share),
+    ("irqbalance", system::interrupt_balancing),
+    ("CPUs that take device interrupts", system::network_interrupts),
+    ("open files", system::open_files),
+    ("open files of running processes", system::open_files_of_tickpath),
 ];
 
 /// Runs all checks on the host.
 pub fn check_host(host: &HostFiles) -> Vec<Finding> {
-    CHECKS.iter().map(|check| check(host)).collect()
+    CHECKS.iter().map(|(name, check)| check(host).named(name)).collect()
 }

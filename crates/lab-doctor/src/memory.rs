@@ -11,16 +11,14 @@ const WANTED_LOCKED_BYTES: u64 = 1 << 30;
 const WANTED_SHARED_BYTES: u64 = 1 << 30;
 
 pub(super) fn transparent_huge_pages(host: &HostFiles) -> Finding {
-    const NAME: &str = "transparent huge pages";
     let Some(text) = host.read("/sys/kernel/mm/transparent_hugepage/enabled") else {
-        return Finding::unknown(NAME, "the kernel has none, or does not tell");
+        return Finding::unknown("the kernel has none, or does not report them");
     };
     let chosen = text.split(['[', ']']).nth(1).unwrap_or("?").to_owned();
     if chosen != "always" {
-        return Finding::good(NAME, chosen);
+        return Finding::good(chosen);
     }
     Finding::latency(
-        NAME,
         chosen,
         "a server that forks to save (Redis) copies 2 MiB for each page it touches, and stalls for milliseconds; \
          compaction stalls others",
@@ -29,57 +27,51 @@ pub(super) fn transparent_huge_pages(host: &HostFiles) -> Finding {
 }
 
 pub(super) fn huge_pages(host: &HostFiles) -> Finding {
-    const NAME: &str = "huge pages set aside";
     match host.field("/proc/meminfo", "HugePages_Total") {
-        Some(0) => Finding::good(NAME, "none; the logs here fit the caches, and do without"),
-        Some(pages) => Finding::good(NAME, pages.to_string()),
-        None => Finding::unknown(NAME, "/proc/meminfo does not tell"),
+        Some(0) => Finding::good("none; the logs here fit the caches, and do without"),
+        Some(pages) => Finding::good(pages.to_string()),
+        None => Finding::unknown("/proc/meminfo does not report it"),
     }
 }
 
 pub(super) fn swap(host: &HostFiles) -> Finding {
-    const NAME: &str = "swap";
     let total = host.field("/proc/meminfo", "SwapTotal");
     let free = host.field("/proc/meminfo", "SwapFree");
     let (Some(total), Some(free)) = (total, free) else {
-        return Finding::unknown(NAME, "/proc/meminfo does not tell");
+        return Finding::unknown("/proc/meminfo does not report it");
     };
     if total == 0 {
-        return Finding::good(NAME, "none");
+        return Finding::good("none");
     }
     let value = format!("{} MiB, {} MiB in use", total >> 10, (total - free) >> 10);
     let why = "a page that was swapped out comes back in 0.1 to 10 ms, in the middle of a message";
-    Finding::latency(NAME, value, why, "swapoff -a, or vm.swappiness=0 and locked memory")
+    Finding::latency(value, why, "swapoff -a, or vm.swappiness=0 and locked memory")
 }
 
 pub(super) fn locked_memory(host: &HostFiles) -> Finding {
-    const NAME: &str = "memory that may be locked";
     let Some(limits) = host.read("/proc/self/limits") else {
-        return Finding::unknown(NAME, "/proc/self/limits cannot be read");
+        return Finding::unknown("/proc/self/limits cannot be read");
     };
     let soft = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")?.split_whitespace().next());
     match soft {
-        Some("unlimited") => Finding::good(NAME, "unlimited"),
+        Some("unlimited") => Finding::good("unlimited"),
         Some(text) => match text.parse::<u64>() {
-            Ok(bytes) if bytes >= WANTED_LOCKED_BYTES => Finding::good(NAME, format!("{} MiB", bytes >> 20)),
+            Ok(bytes) if bytes >= WANTED_LOCKED_BYTES => Finding::good(format!("{} MiB", bytes >> 20)),
             Ok(bytes) => Finding::latency(
-                NAME,
                 format!("{} KiB", bytes >> 10),
                 "what is not locked may be paged out: a fault of 0.1 to 10 ms on the path",
                 "LimitMEMLOCK=infinity in the systemd unit, or memlock in /etc/security/limits.d",
             ),
-            Err(_) => Finding::unknown(NAME, format!("'{text}' is no number")),
+            Err(_) => Finding::unknown(format!("'{text}' is no number")),
         },
-        None => Finding::unknown(NAME, "/proc/self/limits does not tell"),
+        None => Finding::unknown("/proc/self/limits does not report it"),
     }
 }
 
 pub(super) fn shared_memory(host: &HostFiles) -> Finding {
-    const NAME: &str = "/dev/shm";
     let mounts = host.read("/proc/self/mounts").unwrap_or_default();
     let Some(mount) = mounts.lines().find(|line| line.split(' ').nth(1) == Some("/dev/shm")) else {
         return Finding::safety(
-            NAME,
             "not mounted",
             "topics in shared memory have nowhere to lie",
             "mount -t tmpfs -o size=2g tmpfs /dev/shm",
@@ -98,25 +90,23 @@ pub(super) fn shared_memory(host: &HostFiles) -> Finding {
     });
     match bytes {
         Some(bytes) if bytes < WANTED_SHARED_BYTES => Finding::safety(
-            NAME,
             format!("{} MiB", bytes >> 20),
             "a topic that does not fit is refused when it is opened; in containers 64 MiB is the usual size",
             "mount -o remount,size=2g /dev/shm, or --shm-size=2g for a container",
         ),
-        Some(bytes) => Finding::good(NAME, format!("{} MiB", bytes >> 20)),
-        None => Finding::good(NAME, "half of the memory"),
+        Some(bytes) => Finding::good(format!("{} MiB", bytes >> 20)),
+        None => Finding::good("half of the memory"),
     }
 }
 
 pub(super) fn shared_memory_at_logout(host: &HostFiles) -> Finding {
-    const NAME: &str = "/dev/shm at logout";
     let status = host.read("/proc/self/status").unwrap_or_default();
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let Some(user) = ids.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()) else {
-        return Finding::unknown(NAME, "the kernel does not tell whose process this is");
+        return Finding::unknown("the kernel does not report whose process this is");
     };
     match LogoutCleanup::read(user, &|path| host.read(path), &|folder| host.names(folder)) {
-        LogoutCleanup::Kept(why) => Finding::good(NAME, format!("kept: {why}")),
-        LogoutCleanup::Removed => Finding::safety(NAME, "RemoveIPC=yes", LogoutCleanup::DAMAGE, LogoutCleanup::REMEDY),
+        LogoutCleanup::Kept(why) => Finding::good(format!("kept: {why}")),
+        LogoutCleanup::Removed => Finding::safety("RemoveIPC=yes", LogoutCleanup::DAMAGE, LogoutCleanup::REMEDY),
     }
 }

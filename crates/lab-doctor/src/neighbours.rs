@@ -34,42 +34,43 @@ pub fn check_neighbours(clock: &HostClock) -> Finding {
     let [first, others @ ..] = &cpus[..] else { return judge_neighbours(0, &[]) };
     let measured: Result<Vec<CpuNeighbour>, ScheduleError> =
         others.iter().take(MAX_PROCESSORS).map(|other| neighbour(clock, *first, *other)).collect();
-    measured
-        .map_or_else(|error| Finding::unknown(NAME, error.to_string()), |measured| judge_neighbours(*first, &measured))
+    match measured {
+        Ok(measured) => judge_neighbours(*first, &measured),
+        Err(error) => Finding::unknown(error.to_string()).named(NAME),
+    }
 }
 
 /// Judges the first processor by the figures of the others.
 pub fn judge_neighbours(first: usize, others: &[CpuNeighbour]) -> Finding {
     if others.is_empty() {
-        return Finding::unknown(NAME, "this process may use one processor only");
+        return Finding::unknown("this process may use one processor only").named(NAME);
     }
     let of = |wanted: fn(&CpuNeighbour) -> bool| others.iter().filter(|other| wanted(other)).collect::<Vec<_>>();
     let threads = of(|other| other.slowdown >= SHARED_CORE_SLOWDOWN);
     let near = of(|other| other.slowdown < SHARED_CORE_SLOWDOWN && other.transfer_ns <= FAR_NS);
     let far = of(|other| other.slowdown < SHARED_CORE_SLOWDOWN && other.transfer_ns > FAR_NS);
     let kinds = [("a thread of the same core", &threads), ("near", &near), ("far", &far)];
-    let told: Vec<String> = kinds
+    let groups: Vec<String> = kinds
         .into_iter()
         .filter(|(_, members)| !members.is_empty())
         .map(|(kind, members)| format!("{kind}: CPU {}", listed(members)))
         .collect();
-    let value = format!("beside CPU {first} {}", told.join("; "));
+    let value = format!("beside CPU {first} {}", groups.join("; "));
     let of_all = if others.len() == 1 { "this machine has no other core" } else { "choose another with --cpus" };
-    match (threads.is_empty(), near.is_empty()) {
+    let finding = match (threads.is_empty(), near.is_empty()) {
         (false, _) => Finding::latency(
-            NAME,
             value,
-            "two busy threads of one core take a part of it from each other, whatever the machine is told of its cores",
+            "two busy threads of one core take a part of it from each other, whatever topology the machine reports",
             format!("keep busy threads off that one: {of_all}; of a virtual machine's host ask for whole cores"),
         ),
         (true, true) => Finding::latency(
-            NAME,
             value,
             "each message between those CPUs takes that long at least, twice for an answer",
             format!("keep a path within one cluster of cores: {of_all}"),
         ),
-        (true, false) => Finding::good(NAME, value),
-    }
+        (true, false) => Finding::good(value),
+    };
+    finding.named(NAME)
 }
 
 const NAME: &str = "CPUs beside each other";
@@ -81,15 +82,15 @@ fn listed(members: &[&CpuNeighbour]) -> String {
     if members.len() > MAX_LISTED {
         let cpus: Vec<String> = members.iter().map(|one| one.cpu.to_string()).collect();
         let times = || members.iter().map(|one| one.transfer_ns);
-        let (least, most) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
-        return format!("{} ({least:.0} to {most:.0} ns)", cpus.join(", "));
+        let (lowest, highest) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+        return format!("{} ({lowest:.0} to {highest:.0} ns)", cpus.join(", "));
     }
-    let told = |one: &&CpuNeighbour| {
+    let text = |one: &&CpuNeighbour| {
         let busy = (one.slowdown >= SHARED_CORE_SLOWDOWN)
             .then(|| format!(", busy together {:.1} times as long", one.slowdown));
         format!("{} ({:.0} ns{})", one.cpu, one.transfer_ns, busy.unwrap_or_default())
     };
-    members.iter().map(told).collect::<Vec<_>>().join(", ")
+    members.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 /// Measures two processors. Fails before the measurement if either is unavailable.
@@ -112,14 +113,14 @@ struct CacheLineWord(AtomicU32);
 fn transfer_ns(clock: &HostClock, first: usize, other: usize) -> f64 {
     const STRETCHES: u32 = 400;
     const TRIPS: u32 = 50;
-    let (there, back) = (CacheLineWord::default(), CacheLineWord::default());
+    let (request, answer) = (CacheLineWord::default(), CacheLineWord::default());
     let best = thread::scope(|scope| {
         scope.spawn(|| {
             // The same pinning succeeded a moment ago.
             let _ = pin_to_cpu(other);
             for turn in 1..=STRETCHES * TRIPS {
-                while there.0.load(Ordering::Acquire) != turn {}
-                back.0.store(turn, Ordering::Release);
+                while request.0.load(Ordering::Acquire) != turn {}
+                answer.0.store(turn, Ordering::Release);
             }
         });
         join(scope.spawn(|| {
@@ -129,8 +130,8 @@ fn transfer_ns(clock: &HostClock, first: usize, other: usize) -> f64 {
                 let from = clock.ticks();
                 for _ in 0..TRIPS {
                     turn += 1;
-                    there.0.store(turn, Ordering::Release);
-                    while back.0.load(Ordering::Acquire) != turn {}
+                    request.0.store(turn, Ordering::Release);
+                    while answer.0.load(Ordering::Acquire) != turn {}
                 }
                 best = best.min(clock.ns_between(from, clock.ticks()));
             }

@@ -15,7 +15,6 @@ const HEAD: &str = "\
 set -eu
 ";
 
-/// Returns the commands that take effect at once.
 fn immediate_commands() -> String {
     let steps = [
         (
@@ -47,7 +46,6 @@ fn immediate_commands() -> String {
     steps.iter().map(|(why, what)| format!("\n# {why}\n{what}\n")).collect()
 }
 
-/// Returns the kernel parameters for the next boot.
 fn kernel_parameters(processors: usize) -> String {
     if processors < 3 {
         return format!(

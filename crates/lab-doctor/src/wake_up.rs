@@ -14,26 +14,26 @@ pub fn check_wake_up(host: &HostFiles) -> Finding {
     const ROUNDS: usize = 200;
     let cpus = cpus();
     let [waker, sleeper, ..] = cpus[..] else {
-        return Finding::unknown(NAME, "this process may use one processor only");
+        return Finding::unknown("this process may use one processor only").named(NAME);
     };
     match WakeUpSamples::measure([sleeper, waker], ROUNDS).map(|found| found.medians()) {
         Ok(Some(found)) => judge_wake_up(host, &found),
-        Ok(None) => Finding::unknown(NAME, "the processors are too busy to measure it"),
-        Err(error) => Finding::unknown(NAME, error.to_string()),
+        Ok(None) => Finding::unknown("the processors are too busy to measure it").named(NAME),
+        Err(error) => Finding::unknown(error.to_string()).named(NAME),
     }
 }
 
 /// Judges the figures of this host.
 pub fn judge_wake_up(host: &HostFiles, found: &WakeUpCost) -> Finding {
     let Some([.., idle_ns]) = found.parts_ns() else {
-        return Finding::unknown(NAME, format!("it takes {found}"));
+        return Finding::unknown(format!("it takes {found}")).named(NAME);
     };
     if idle_ns <= MAX_EXIT_NS || idle_ns <= found.asleep_ns / 2 {
-        return Finding::good(NAME, found.to_string());
+        return Finding::good(found.to_string()).named(NAME);
     }
     let why = "a message to a thread that sleeps waits for that, mostly until its CPU has left the idle state";
     let remedy = format!("wait awake (--wait adaptive or busy), or {}", stay_awake(host));
-    Finding::latency(NAME, found.to_string(), why, remedy)
+    Finding::latency(found.to_string(), why, remedy).named(NAME)
 }
 
 /// Returns the remedy that keeps this host's CPUs out of idle states with long exit times.

@@ -52,14 +52,19 @@ pub(super) fn fill_payload_clock(run: &mut Run, journeys: &[MessageStamps], utc_
     let times: Vec<(u64, &ReceiveStamps)> = journeys
         .iter()
         .filter_map(|journey| Some((utc_ns(journey.sent.value?)?, &journey.received)))
-        .filter(|(at, received)| is_creation_time(*at, received.handed, utc_offset))
+        .filter(|(created, received)| is_creation_time(*created, received.handed, utc_offset))
         .collect();
     if times.len() < MIN_PAYLOADS || times.len() < journeys.len() {
         return;
     }
-    let ages = times.iter().map(|(at, received)| (utc_of(received.handed, utc_offset) - i128::from(*at)) as f64);
+    let ages =
+        times.iter().map(|(created, received)| (utc_of(received.handed, utc_offset) - i128::from(*created)) as f64);
     set_figure(run, "message_by_payload_clock_ns", median(ages.collect()));
-    set_figure(run, "payload_clock_step_ns", clock_step_ns(&times.iter().map(|(at, _)| *at).collect::<Vec<_>>()));
+    set_figure(
+        run,
+        "payload_clock_step_ns",
+        clock_step_ns(&times.iter().map(|(created, _)| *created).collect::<Vec<_>>()),
+    );
 }
 
 /// Adds a figure, if it exists and is finite.
@@ -79,8 +84,8 @@ fn utc_of(monotonic_ns: u64, utc_offset: i64) -> i128 {
 }
 
 /// Returns whether a payload can be the message's creation time: less than a minute before its arrival.
-fn is_creation_time(at: u64, handed: u64, utc_offset: i64) -> bool {
-    let age = utc_of(handed, utc_offset) - i128::from(at);
+fn is_creation_time(created_ns: u64, handed: u64, utc_offset: i64) -> bool {
+    let age = utc_of(handed, utc_offset) - i128::from(created_ns);
     (-2_000_000_000..60_000_000_000).contains(&age)
 }
 
@@ -88,7 +93,7 @@ fn is_creation_time(at: u64, handed: u64, utc_offset: i64) -> bool {
 /// and its text has seven decimals.
 fn clock_step_ns(times: &[u64]) -> Option<f64> {
     const TOLERANCE_NS: u64 = 250;
-    let lies_on = |step: u64| times.iter().all(|at| (at % step).min(step - at % step) <= TOLERANCE_NS);
+    let lies_on = |step: u64| times.iter().all(|time| (time % step).min(step - time % step) <= TOLERANCE_NS);
     CLOCK_STEPS_NS.into_iter().find(|step| lies_on(*step)).map(|step| step as f64)
 }
 
@@ -111,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_script_measures_with_its_own_clock_is_told() {
+    fn a_latency_by_the_scripts_own_clock_is_reported() {
         let utc_offset = 1_700_000_000_000_000_000;
         let journey = |n: u64| {
             // Sent at n·10 ms, and received 3 ms later.
@@ -127,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_is_no_time_tells_nothing() {
+    fn a_payload_without_a_time_yields_no_figure() {
         let price = |n: u64| MessageStamps {
             sent: SendStamps { value: Some(64_000.0 + n as f64), ..SendStamps::default() },
             ..MessageStamps::default()

@@ -14,18 +14,15 @@ use tickpath_lab_result::Run;
 use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::redis::Persistence;
 
-/// Shared parts of a run.
 pub(super) struct ExplainBench<'a> {
     pub lab: &'a Lab<'a>,
     pub settings: &'a Settings,
     /// None if the subject needs no Python.
     python: Option<Python>,
-    /// Folder of the hook.
     pub hook: PathBuf,
     /// The named Redis server, or a scratch one; none if scripts connect to their own, or the bus uses another
     /// transport.
     pub target: Option<ExplainedServer>,
-    /// Observed traffic of the user's scripts, once known.
     pub traffic: Option<ScriptTraffic>,
     /// Floors of bare sockets, by whether the subscriber spins, and by the pause before each message.
     floors: BTreeMap<(bool, u64), SocketFloor>,
@@ -43,7 +40,7 @@ impl<'a> ExplainBench<'a> {
         let needs_python =
             !matches!(settings.subject, ExplainSubject::Client(ExplainedClient::Rust) | ExplainSubject::Bus(_));
         let python = needs_python.then(|| Python::prepare(lab.progress)).transpose()?;
-        let (hook, floors) = (command::write_hook(lab)?, BTreeMap::new());
+        let (hook, floors) = (lab.write_files("hook", &command::HOOK)?, BTreeMap::new());
         Ok(Self { lab, settings, python, hook, target, traffic: None, floors })
     }
 
@@ -73,7 +70,7 @@ impl<'a> ExplainBench<'a> {
             None => {
                 self.lab.step("explain: the same message over bare sockets", 0.5)?;
                 let sides = FloorSettings { spins, cpus: None, pause_ns };
-                socket_floor::measure(target.info(), &self.channel("floor"), sides, self.lab.clock)?
+                socket_floor::measure(&target.info, &self.channel("floor"), sides, self.lab.clock)?
             }
         };
         self.floors.insert((spins, pause_ns), known);
@@ -89,9 +86,9 @@ impl<'a> ExplainBench<'a> {
         }
         let Some(target) = &self.target else { return run };
         run.target = target.name.clone();
-        let told = (run.software.client.take(), run.software.client_version.take(), run.software.runtime.take());
+        let client = (run.software.client.take(), run.software.client_version.take(), run.software.runtime.take());
         run.software = target.software.clone();
-        (run.software.client, run.software.client_version, run.software.runtime) = told;
+        (run.software.client, run.software.client_version, run.software.runtime) = client;
         run.notes.extend(target.notes.iter().cloned());
         run
     }

@@ -8,13 +8,12 @@
 //! before the others: if it shows nothing, they would not either.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::records::ProcessTrace;
-use tickpath_lab_harness::Child;
-use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_result::median;
 use tickpath_lab_tools::python::Python;
 
@@ -22,7 +21,7 @@ use tickpath_lab_tools::python::Python;
 const LAUNCHER: (&str, &str) = ("launcher.py", include_str!("python/launcher.py"));
 
 /// Files of the hook: every interpreter whose PYTHONPATH begins with their folder loads the first one.
-const HOOK: [(&str, &str); 4] = [
+pub(super) const HOOK: [(&str, &str); 4] = [
     ("sitecustomize.py", include_str!("python/hook/sitecustomize.py")),
     ("tickpath_hook.py", include_str!("python/hook/tickpath_hook.py")),
     ("tickpath_rows.py", include_str!("python/hook/tickpath_rows.py")),
@@ -44,13 +43,11 @@ pub(super) struct ScriptCommand {
     pub plain: u32,
     /// Timeout of a run, in seconds.
     pub timeout_s: f64,
-    /// Environment variables of all processes.
     pub environment: BTreeMap<String, String>,
     /// Whether their output goes to standard error; otherwise it is discarded.
     pub show: bool,
 }
 
-/// Settings for the launcher.
 #[derive(Serialize)]
 struct LauncherSettings<'a> {
     #[serde(flatten)]
@@ -59,7 +56,6 @@ struct LauncherSettings<'a> {
     records: &'a Path,
 }
 
-/// Report of the launcher.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct LauncherReport {
     runs: Vec<LaunchedRun>,
@@ -76,14 +72,12 @@ struct LaunchedRun {
     ended: u64,
 }
 
-/// Outcome of the scripts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ScriptOutcome {
-    /// Rows of each process.
     pub traces: Vec<ProcessTrace>,
     /// Failure and remedy, if any; rows until then stay.
     pub problem: Option<String>,
-    /// Whether the companion was seen to be subscribed before the first run.
+    /// Whether the companion was subscribed before the first run.
     pub subscribed: bool,
     /// Number of completed runs with the hook.
     pub runs: u64,
@@ -91,11 +85,6 @@ pub(super) struct ScriptOutcome {
     pub hook_message_ns: f64,
     /// Cost of the hook per process, as the difference of medians with and without it; none if it was not measured.
     pub hook_process_ns: Option<f64>,
-}
-
-/// Writes the hook's files into the run's folder, and returns their folder.
-pub(super) fn write_hook(lab: &Lab<'_>) -> Result<PathBuf, LabError> {
-    lab.write_files("hook", &HOOK)
 }
 
 /// Scripts whose first run is over.
@@ -210,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_remedy() {
+    fn missing_traffic_is_reported_with_a_remedy() {
         for (watched, word) in [
             (vec![], Some("-I, -E and -S")),
             (vec![process(0, 0)], Some("imports redis")),
@@ -218,14 +207,14 @@ mod tests {
             (vec![process(5, 0), process(5, 1)], None),
         ] {
             let outcome = ScriptOutcome { traces: watched, ..ScriptOutcome::default() };
-            let told = outcome.missing_traffic(false);
-            assert_eq!(told.is_some(), word.is_some(), "{told:?}");
-            assert!(told.unwrap_or_default().contains(word.unwrap_or_default()), "{word:?}");
+            let sentence = outcome.missing_traffic(false);
+            assert_eq!(sentence.is_some(), word.is_some(), "{sentence:?}");
+            assert!(sentence.unwrap_or_default().contains(word.unwrap_or_default()), "{word:?}");
         }
     }
 
     #[test]
-    fn the_hook_costs_a_process_what_turns_with_it_take_more() {
+    fn the_hook_cost_is_the_difference_of_alternating_runs() {
         let run = |hooked: bool, ms: u64| LaunchedRun { hooked, spawned: 1, ended: 1 + ms * 1_000_000 };
         let runs = vec![run(true, 110), run(false, 100), run(true, 112), run(false, 101), run(true, 900)];
         assert_eq!(LauncherReport { runs, ..LauncherReport::default() }.hook_process_ns(), Some(11_000_000.0));

@@ -28,23 +28,23 @@ pub(super) fn findings(result: &ResultFile) -> Vec<String> {
     let cold = explained_run(result, RunPhase::Cold);
     let steady = explained_run(result, RunPhase::Steady);
     let Some(leading) = cold.or(steady) else { return Vec::new() };
-    let mut told = Vec::new();
-    told.extend(cold.iter().flat_map(|run| connect(run)));
-    told.extend(python(leading));
-    told.extend(server(leading));
-    told.extend(cpu_wait(leading));
-    told.extend(before_call(leading));
-    told.extend(cold.zip(steady).and_then(|(cold, steady)| warm_connection(result, cold, steady)));
-    told.extend(steady.filter(|_| cold.is_some()).into_iter().flat_map(python));
-    told.extend(after_pause(result, steady));
-    told.extend(polling(result, leading));
-    told.extend(clock(leading));
-    told.extend(persistence(result, leading));
-    told.extend(import(result));
-    told.extend(clear_gains(result, leading));
-    told.extend(remainder(leading));
-    told.extend(hook(leading));
-    told
+    let mut sentences = Vec::new();
+    sentences.extend(cold.iter().flat_map(|run| connect(run)));
+    sentences.extend(python(leading));
+    sentences.extend(server(leading));
+    sentences.extend(cpu_wait(leading));
+    sentences.extend(before_call(leading));
+    sentences.extend(cold.zip(steady).and_then(|(cold, steady)| warm_connection(result, cold, steady)));
+    sentences.extend(steady.filter(|_| cold.is_some()).into_iter().flat_map(python));
+    sentences.extend(after_pause(result, steady));
+    sentences.extend(polling(result, leading));
+    sentences.extend(clock(leading));
+    sentences.extend(persistence(result, leading));
+    sentences.extend(import(result));
+    sentences.extend(clear_gains(result, leading));
+    sentences.extend(remainder(leading));
+    sentences.extend(hook(leading));
+    sentences
 }
 
 /// Min relevant gain: a smaller one is not worth changing a path for, however certain it is.
@@ -68,7 +68,6 @@ pub(super) fn change(comparison: &Comparison) -> Option<&str> {
     comparison.name.strip_prefix("gain_").filter(|_| comparison.figure == FIGURE)
 }
 
-/// Returns the comparison of a tried change.
 fn tried_change<'a>(result: &'a ResultFile, name: &str) -> Option<&'a Comparison> {
     result.comparisons.iter().find(|found| change(found) == Some(name))
 }
@@ -78,7 +77,6 @@ fn explained_run(result: &ResultFile, phase: RunPhase) -> Option<&Run> {
     result.runs.iter().find(|run| run.valid && run.phase == phase && !run.stages.is_empty())
 }
 
-/// Returns the time of one message.
 fn message_ns(run: &Run) -> Option<f64> {
     run.figures.get("message_ns").copied().filter(|ns| *ns > 0.0)
 }
@@ -99,21 +97,21 @@ fn connect(run: &Run) -> Vec<String> {
     if connect < MAIN_SHARE * whole {
         return Vec::new();
     }
-    let mut told = vec![format!("Of {}, {} is the connect, not the publish.", duration(whole), duration(connect))];
+    let mut sentences = vec![format!("Of {}, {} is the connect, not the publish.", duration(whole), duration(connect))];
     let lookup = stage_ns(run, "connect_lookup");
     if lookup >= MIN_SHARE * whole {
-        told.push(format!(
+        sentences.push(format!(
             "{} of the connect is the resolution of the server's name: on its first use Python loads modules for that.",
             duration(lookup)
         ));
     }
     if let Some(commands) = run.figures.get("connect_commands").filter(|commands| **commands >= 1.0) {
-        told.push(format!(
+        sentences.push(format!(
             "The handshake of this redis-py is {commands:.0} commands, each a round trip, before the first {}.",
             sends(run)
         ));
     }
-    told
+    sentences
 }
 
 /// Returns the command that sends the run's messages.
@@ -130,28 +128,27 @@ fn message(run: &Run) -> &'static str {
     }
 }
 
-/// Describes the interpreter's part.
 fn python(run: &Run) -> Option<String> {
     let whole = message_ns(run)?;
     let parts = run.stages.iter().filter(|stage| {
         stage_definition(&stage.name)
             .is_some_and(|part| part.group == StageGroup::Python || part.name == "connect_client")
     });
-    let [least, most] = parts.fold([0.0, 0.0], |[least, most], stage| {
+    let [min, max] = parts.fold([0.0, 0.0], |[min, max], stage| {
         let ns = stage.p50_ns.unwrap_or(0.0);
         let bounds = stage.bounds_ns.unwrap_or([ns, ns]);
-        [least + bounds[0], most + bounds[1]]
+        [min + bounds[0], max + bounds[1]]
     });
     let server = stage_ns(run, "server");
     let is_python = run.client.starts_with("redis-py");
-    (is_python && most > 0.0).then(|| {
+    (is_python && max > 0.0).then(|| {
         let phase = message(run);
         let server = match server > 0.0 {
-            true => format!("; the server's own work, as it tells, is {}", share(server, whole)),
+            true => format!("; the server's own work, as it reports, is {}", share(server, whole)),
             false => String::new(),
         };
-        let (least, most) = (share(least, whole), share(most, whole));
-        let python = if least == most { least } else { format!("{least} to {most}") };
+        let (min, max) = (share(min, whole), share(max, whole));
+        let python = if min == max { min } else { format!("{min} to {max}") };
         format!("Python is {python} of {phase}{server}.")
     })
 }
@@ -212,14 +209,13 @@ fn warm_connection(result: &ResultFile, cold: &Run, steady: &Run) -> Option<Stri
 
 /// Describes the first message after the longest pause.
 fn after_pause(result: &ResultFile, steady: Option<&Run>) -> Option<String> {
-    let idle_ns = |run: &Run| run.params.0.get("idle_ns").and_then(serde_json::Value::as_u64);
     let idle = result.runs.iter().filter(|run| run.valid && run.phase == RunPhase::Idle && !run.stages.is_empty());
-    let longest = idle.max_by_key(|run| idle_ns(run))?;
+    let longest = idle.max_by_key(|run| run.params.whole("idle_ns"))?;
     let (slow, fast) = (message_ns(longest)?, message_ns(steady?)?);
     (slow > MIN_CLEAR_GAIN * fast).then(|| {
         format!(
             "The first message after {} of silence takes {}, one of a stream {}.",
-            duration(idle_ns(longest).unwrap_or_default() as f64),
+            duration(longest.params.whole("idle_ns").unwrap_or_default() as f64),
             duration(slow),
             duration(fast)
         )
@@ -269,7 +265,7 @@ fn clock(run: &Run) -> Option<String> {
     (*step >= MAX_STEP_SHARE * whole).then(|| {
         let own = run.figures.get("message_by_payload_clock_ns");
         let own = own.map_or(String::new(), |ns| format!(" ({} by that clock)", duration(*ns)));
-        format!("Your clock ticks in {}: it cannot tell what takes {}{own}.", duration(*step), duration(whole))
+        format!("Your clock ticks in {}: it cannot resolve {}{own}.", duration(*step), duration(whole))
     })
 }
 
@@ -283,12 +279,12 @@ fn persistence(result: &ResultFile, run: &Run) -> Option<String> {
 /// Describes the gain of another import; if it was not measured, the reason and the remedy.
 fn import(result: &ResultFile) -> Option<String> {
     let found = tried_change(result, "import_tickpath")?;
-    let told = gain(found).unwrap_or_else(|| match &found.note {
+    let effect = gain(found).unwrap_or_else(|| match &found.note {
         Some(why) => format!("not measured: {why}"),
         None => "not measured".to_owned(),
     });
     Some(format!(
-        "`import tickpath` in place of redis-py, the same script over shared memory, both ends on this host: {told}. \
+        "`import tickpath` in place of redis-py, the same script over shared memory, both ends on this host: {effect}. \
          docs/redis-py.md has the lines that change, and tickpath.bridge keeps the broker for everybody else."
     ))
 }
@@ -306,11 +302,11 @@ fn clear_gains(result: &ResultFile, run: &Run) -> Option<String> {
         |found: &&Comparison| change(found).is_some_and(is_news) && found.low.is_some_and(|low| low >= MIN_CLEAR_GAIN);
     let mut found: Vec<&Comparison> = result.comparisons.iter().filter(clear).collect();
     found.sort_by(|a, b| b.ratio.unwrap_or(0.0).total_cmp(&a.ratio.unwrap_or(0.0)));
-    let told: Vec<String> = found
+    let gains: Vec<String> = found
         .into_iter()
         .filter_map(|found| Some(format!("{} ({} times)", change(found)?.replace('_', " "), times(found.ratio?))))
         .collect();
-    (!told.is_empty()).then(|| format!("What gains most: {}.", told.join(", ")))
+    (!gains.is_empty()).then(|| format!("What gains most: {}.", gains.join(", ")))
 }
 
 /// Describes the unexplained remainder of the whole, or the excess over it.
@@ -414,13 +410,13 @@ mod tests {
     }
 
     /// Checks that a result's findings contain the words in `there`, and none in `absent`.
-    fn check(result: &ResultFile, there: &[&str], absent: &[&str]) {
-        let told = findings(result).join("\n");
-        for words in there {
-            assert!(told.contains(words), "'{words}' is missing in:\n{told}");
+    fn check(result: &ResultFile, present: &[&str], absent: &[&str]) {
+        let sentences = findings(result).join("\n");
+        for words in present {
+            assert!(sentences.contains(words), "'{words}' is missing in:\n{sentences}");
         }
         for words in absent {
-            assert!(!told.contains(words), "'{words}' is in:\n{told}");
+            assert!(!sentences.contains(words), "'{words}' is in:\n{sentences}");
         }
     }
 
@@ -433,7 +429,7 @@ mod tests {
                 "Of 5.9 ms, 4.2 ms is the connect, not the publish.",
                 "1 ms of the connect is the resolution",
                 "4 commands, each a round trip",
-                "Python is 7 % to 41 % of a cold message; the server's own work, as it tells, is 0.1 %.",
+                "Python is 7 % to 41 % of a cold message; the server's own work, as it reports, is 0.1 %.",
                 "For 600 µs the publisher only waited",
                 "each process took 150 ms, 120 ms of them to import redis",
                 "Without persistence: no gain seen, at most 1.1 times (0.90 to 1.1); PUBLISH itself writes no key.",
@@ -448,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn another_import_is_told_with_its_page_and_what_it_gains_or_what_it_needs() {
+    fn the_import_change_is_reported_with_its_gain_or_remedy() {
         let steady = run(RunPhase::Steady, &[("client", 100e3)], &[]);
         let page = "docs/redis-py.md has the lines that change, and tickpath.bridge keeps the broker";
         let begin = "`import tickpath` in place of redis-py, the same script over shared memory";
@@ -463,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_is_called_so() {
+    fn pushes_are_named_by_their_command() {
         let mut pushed = cold();
         pushed.params.set("sends", "RPUSH");
         let result = file(vec![pushed], &[("no_persistence", 1.3, 1.2, 1.4)]);
@@ -471,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_file_is_not_told() {
+    fn findings_need_figures_in_the_file() {
         check(&file(vec![], &[]), &[], &["unexplained"]);
         let steady = run(RunPhase::Steady, &[("client", 30e3), ("parse", 20e3), ("kernel_and_wake_up", 50e3)], &[]);
         check(
@@ -482,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_already_gains_nothing_and_what_is_not_valid_tells_nothing() {
+    fn changes_in_use_and_invalid_runs_yield_no_gain() {
         let gains = [("hiredis", 2.0, 1.9, 2.1), ("no_sleep", 4.0, 3.0, 5.0), ("log", 9.0, 8.0, 9.9)];
         let mut steady = run(RunPhase::Steady, &[("client", 100e3)], &[]);
         check(
@@ -497,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_adds_to_bare_sockets_is_told() {
+    fn the_time_above_bare_sockets_is_reported() {
         let parts = [("send", 10e3), ("kernel_and_wake_up", 30e3), ("network", 250e3), ("server_and_clients", 60e3)];
         let rust = |parts| Run { client: "rust".to_owned(), ..run(RunPhase::Steady, parts, &[]) };
         check(
@@ -509,14 +505,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_is_told_as_it_came_out() {
+    fn a_sum_above_the_whole_is_reported_uncut() {
         let mut steady = run(RunPhase::Steady, &[("client", 100e3), ("parse", 1e3)], &[("stages_sum_percent", 101.2)]);
         steady.figures.insert("message_ns".to_owned(), 100e3);
         check(&file(vec![steady], &[]), &["The parts of a message of a stream come to 101 % of it"], &["0.0 %"]);
     }
 
     #[test]
-    fn a_subscriber_is_told_what_it_does_and_the_ratio_of_its_kind() {
+    fn a_polling_subscriber_gets_the_ratio_of_its_kind() {
         let gains = [("listen", 0.4, 0.3, 0.5), ("no_sleep", 2.6, 2.1, 3.0)];
         let parts = [("client", 300e3), ("sleep_turn", 600e3)];
         let figures = [("empty_polls_per_message", 93.0), ("spin_turn_ns", 1.2e6), ("reader_pause_ns", 1.1e6)];
@@ -541,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_are_set_against_each_other() {
+    fn phases_are_compared_with_each_other() {
         let steady = run(RunPhase::Steady, &[("client", 100e3)], &[]);
         let mut idle = run(RunPhase::Idle, &[("client", 320e3)], &[]);
         idle.params.set("idle_ns", 1_000_000_000u64);
@@ -561,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_is_told_only_if_every_round_had_it() {
+    fn a_gain_is_reported_only_if_its_interval_excludes_one() {
         for (ratio, low, high, words) in [
             (1.5, 1.2, 1.8, "1.5 times faster (1.2 to 1.8)"),
             (1.1, 0.9, 1.2, "no gain seen, at most 1.2 times (0.90 to 1.2)"),

@@ -68,7 +68,6 @@ pub const GAINS: [(Gain, &str); 16] = [
 #[error("'{0}' is no change that can be tried; use all, none, or of {names}", names = names())]
 pub struct ParseGainError(String);
 
-/// Returns the names, separated by commas.
 fn names() -> String {
     GAINS.map(|(_, name)| name.replace('_', "-")).join(", ")
 }
@@ -80,7 +79,6 @@ impl Gain {
     }
 }
 
-/// Returns the words for a change.
 pub(super) fn change_words(name: &str) -> &str {
     match name.parse() {
         Ok(Gain::WarmConnection) => "warm connection",
@@ -122,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_change_has_a_name_of_its_own() {
+    fn every_change_has_a_unique_name() {
         for (gain, name) in GAINS {
             assert_eq!((name.parse(), gain.name()), (Ok(gain), name));
         }

@@ -53,7 +53,7 @@ pub(super) fn run(bench: &mut ExplainBench<'_>, result: &mut ResultFile) -> Resu
     // The rate is at most that of the steady run: a faster batch would not be valid. The lower bound keeps the time
     // acceptable.
     let steady = result.runs.iter().filter(|run| run.phase == RunPhase::Steady);
-    let rate = steady.filter_map(|run| run.params.0.get("rate_per_s")?.as_f64()).fold(RATE, f64::min).max(MIN_RATE);
+    let rate = steady.filter_map(|run| run.params.number("rate_per_s")).fold(RATE, f64::min).max(MIN_RATE);
     let (rounds, batch) = plan(bench.settings.seconds, trials.len(), rate);
     let as_theirs = batch_of_scripts(bench, trials.len()).unwrap_or(batch);
     let mut testbed = Testbed::new(batch);
@@ -113,9 +113,9 @@ fn without_figures(gain: Gain, why: String, lines: &[Comparison]) -> Option<Comp
 fn trials(settings: &Settings, traffic: Option<&ScriptTraffic>) -> (Vec<Trial>, Vec<String>) {
     let (mut trials, mut missing) = (Vec::new(), Vec::new());
     // Without a named server a scratch server is used.
-    let ours = settings.url.is_none();
+    let is_scratch = settings.url.is_none();
     for &gain in &settings.gains {
-        match trial(gain, &settings.subject, ours, traffic) {
+        match trial(gain, &settings.subject, is_scratch, traffic) {
             Ok(trial) => trials.push(trial),
             Err(Some(why)) => missing.push(format!("not tried: {gain}: {why}")),
             // A request for all changes means those that apply.
@@ -160,17 +160,16 @@ fn measure_rounds(
         let pair = match measure_round(round, trial, bench, testbed, &mut run.counts) {
             Ok(pair) => pair,
             Err(error) => {
-                run.notes.push(error.to_string());
-                run.valid = false;
+                run.refuse(error.to_string());
                 done = Err(error);
                 break;
             }
         };
         pairs.push(pair);
-        let at = clock.ns_between(start, clock.ticks()).max(0) as u64;
+        let elapsed_ns = clock.ns_between(start, clock.ticks()).max(0) as u64;
         // Invalid batches are in no series.
         for (series, ns) in run.series.iter_mut().zip(pair) {
-            series.t_ns.extend(ns.map(|_| at));
+            series.t_ns.extend(ns.map(|_| elapsed_ns));
             series.value.extend(ns);
         }
     }
@@ -197,8 +196,8 @@ fn measure_round(
     counts: &mut MessageCounts,
 ) -> Result<[Option<f64>; 2], LabError> {
     let mut pair = [None; 2];
-    for (place, side) in in_turn(round, [&trial.base, &trial.change].into_iter().enumerate()) {
-        pair[place] = testbed.measure(bench, side, counts)?;
+    for (index, side) in in_turn(round, [&trial.base, &trial.change].into_iter().enumerate()) {
+        pair[index] = testbed.measure(bench, side, counts)?;
     }
     Ok(pair)
 }
@@ -230,7 +229,7 @@ mod tests {
 
     #[test]
     fn batches_fit_into_the_time_and_never_have_too_few_messages() {
-        for (seconds, trials, rounds, least, most) in [
+        for (seconds, trials, rounds, min, max) in [
             (1_000.0, 14, 11, MESSAGES, MESSAGES),
             (12.0, 0, 7, MESSAGES, MESSAGES),
             (100.0, 14, 11, 45, 50),
@@ -239,12 +238,12 @@ mod tests {
         ] {
             let (found, order) = plan(seconds, trials, RATE);
             assert_eq!(found, rounds, "{trials} in {seconds} s");
-            assert!((least..=most).contains(&order.count), "{} for {trials} in {seconds} s", order.count);
+            assert!((min..=max).contains(&order.count), "{} for {trials} in {seconds} s", order.count);
         }
     }
 
     #[test]
-    fn a_change_without_figures_has_a_line_that_says_why_and_no_number() {
+    fn a_change_without_figures_has_a_line_with_the_reason() {
         let measured = Comparison::new("gain_hiredis", FIGURE, 120e3, 100e3, None);
         let line = |lines: &[Comparison]| without_figures(Gain::ImportTickpath, "no package".to_owned(), lines);
         let found = line(std::slice::from_ref(&measured)).unwrap();

@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use tickpath_clock::Calibration;
 
 use super::records::ProcessTrace;
-use tickpath_lab_harness::Child;
 use tickpath_lab_harness::samples::Samples;
-use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_result::{Hop, MessageCounts, median};
 use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::scripts::Library;
@@ -99,18 +98,15 @@ pub(super) struct BatchPlan {
 }
 
 impl BatchPlan {
-    /// Returns the messages per second.
     pub fn rate(&self) -> f64 {
         1e9 / self.every_ns as f64
     }
 
-    /// Returns the approximate duration, in seconds.
     pub fn seconds(&self) -> f64 {
         self.count as f64 * self.every_ns.max(self.pause_ns) as f64 / 1e9
     }
 }
 
-/// Settings for a process at its start.
 #[derive(Serialize)]
 struct Settings<'a> {
     role: &'a str,
@@ -128,7 +124,6 @@ struct Settings<'a> {
     silence_s: f64,
 }
 
-/// Both processes.
 pub(super) struct ProcessPair {
     publisher: Child,
     subscriber: Child,
@@ -205,15 +200,14 @@ impl ProcessPair {
         Ok(Self { publisher, subscriber, rows })
     }
 
-    /// Runs an order, and returns its batch.
     pub fn run(&mut self, order: BatchPlan) -> Result<BatchResult, LabError> {
         let [publisher_rows, subscriber_rows] = self.rows.clone().map_or([None, None], |rows| rows.map(Some));
         self.subscriber.send(&serde_json::json!({ "out": subscriber_rows }).to_string())?;
         let BatchPlan { count, every_ns, pause_ns } = order;
-        let told = serde_json::json!({
+        let command = serde_json::json!({
             "count": count, "every_ns": every_ns, "pause_ns": pause_ns, "out": publisher_rows,
         });
-        self.publisher.send(&told.to_string())?;
+        self.publisher.send(&command.to_string())?;
         let published: PublisherStamps = self.publisher.result(order.seconds() * 3.0)?;
         let received: SubscriberStamps = self.subscriber.result(MAX_SILENCE_S)?;
         let watched = match &self.rows {
@@ -242,7 +236,6 @@ fn read_trace(path: &Path) -> Result<ProcessTrace, LabError> {
 }
 
 impl BatchResult {
-    /// Returns the counts of sent, received and lost messages.
     pub fn counts(&self) -> MessageCounts {
         let (sent, received) = (self.published.len() as u64, self.received.len() as u64);
         let numbers: HashSet<u64> = self.received.iter().map(|[number, _]| *number).collect();
@@ -268,7 +261,6 @@ impl BatchResult {
         hop(self.arrivals(1))
     }
 
-    /// Returns the hop of the publish call.
     pub fn publish(&self) -> Hop {
         hop(self.published.iter().map(|&[_, called, returned]| (called, returned)).collect())
     }
@@ -278,7 +270,6 @@ impl BatchResult {
         median(self.arrivals(0).into_iter().map(|(from, to)| to.saturating_sub(from) as f64).collect())
     }
 
-    /// Returns the lateness of each call.
     pub fn lateness_ns(&self) -> Vec<f64> {
         self.published.iter().map(|[intended, called, _]| called.saturating_sub(*intended) as f64).collect()
     }
@@ -312,7 +303,7 @@ impl BatchResult {
     /// Returns the times from one of the publisher's stamps until the script has the message.
     fn arrivals(&self, stamp: usize) -> Vec<(u64, u64)> {
         let from = |number: u64| self.published.get(number as usize).map(|stamps| stamps[stamp]);
-        self.received.iter().filter_map(|&[number, at]| Some((from(number)?, at))).collect()
+        self.received.iter().filter_map(|&[number, ticks]| Some((from(number)?, ticks))).collect()
     }
 }
 
@@ -326,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_became_of_messages_is_counted_by_their_numbers() {
+    fn lost_and_duplicate_messages_are_counted_by_number() {
         for (received, lost, duplicated, reordered) in [
             (vec![0, 1, 2, 3], 0, 0, 0),
             (vec![0, 1, 3], 1, 0, 0),
@@ -366,9 +357,9 @@ mod tests {
                 received: (0..order.count - dropped).map(|n| [n, intended(n) + late(n) + 100_000]).collect(),
                 ..BatchResult::default()
             };
-            let told = batch.broken_rules(&order).join("; ");
-            assert_eq!(!told.is_empty(), fault.is_some(), "{told}");
-            assert!(fault.is_none_or(|words| told.contains(words)), "{told}");
+            let broken = batch.broken_rules(&order).join("; ");
+            assert_eq!(!broken.is_empty(), fault.is_some(), "{broken}");
+            assert!(fault.is_none_or(|words| broken.contains(words)), "{broken}");
         }
     }
 }

@@ -38,7 +38,6 @@ pub(super) fn estimate(settings: &Settings) -> (usize, f64) {
     (pauses.len() + 2, scripts::estimate(scripts::PUBLISHED_RUNS) + seconds)
 }
 
-/// Runs all phases, one after the other.
 pub(super) fn run(
     bench: &mut ExplainBench<'_>,
     client: ExplainedClient,
@@ -67,8 +66,7 @@ pub(super) fn run(
         let around = StabilityCheck::begin(bench.lab, bench.settings.cpus)?;
         let done = measure(bench, &mut pair, order, between, &mut run);
         if let Err(error) = &done {
-            run.valid = false;
-            run.notes.push(error.to_string());
+            run.refuse(error.to_string());
         } else if phase == RunPhase::Steady {
             run.notes.extend(left_out.clone());
         }
@@ -174,9 +172,9 @@ mod tests {
     #[test]
     fn pauses_fit_into_the_time_there_is() {
         let cases = [(100.0, 4, false), (60.0, 4, false), (50.0, 3, true), (5.0, 2, true), (0.01, 0, true)];
-        for (seconds, kept, told) in cases {
+        for (seconds, kept, reported) in cases {
             let (orders, left_out) = pauses(seconds);
-            assert_eq!((orders.len(), left_out.is_some()), (kept, told), "{seconds} s: {left_out:?}");
+            assert_eq!((orders.len(), left_out.is_some()), (kept, reported), "{seconds} s: {left_out:?}");
             assert!(orders.iter().all(|order| order.count >= MIN_AFTER_PAUSE && order.count <= MAX_AFTER_PAUSE));
         }
         let (_, left_out) = pauses(50.0);

@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use tickpath_lab_harness::LabError;
 
-/// Rows of one process.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProcessTrace {
     /// Description of the process; none for one with an explicit output file.
@@ -27,7 +26,6 @@ pub(super) struct ProcessTrace {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ProcessDescription {
-    /// File name of the script.
     pub program: String,
     /// Path of its interpreter.
     pub executable: PathBuf,
@@ -127,7 +125,6 @@ enum TraceLine {
 }
 
 impl ProcessTrace {
-    /// Reads the file of one process.
     pub fn load(path: &Path) -> Result<Self, LabError> {
         let text = fs::read_to_string(path).map_err(|e| LabError::file(path, e))?;
         let mut watched = Self::default();
@@ -231,8 +228,8 @@ mod tests {
             (vec![(1, 10), (2, 20)], vec![(2, 25)], vec![(20, 25)], 1, 0),
             (vec![], vec![(7, 5)], vec![], 0, 1),
         ] {
-            let sends: Vec<SendStamps> = sends.into_iter().map(|(key, at)| sent(key, at)).collect();
-            let reads: Vec<ReceiveStamps> = reads.into_iter().map(|(key, at)| received(key, at)).collect();
+            let sends: Vec<SendStamps> = sends.into_iter().map(|(key, ticks)| sent(key, ticks)).collect();
+            let reads: Vec<ReceiveStamps> = reads.into_iter().map(|(key, ticks)| received(key, ticks)).collect();
             let found = match_messages(sends.iter(), &reads);
             let times: Vec<_> = found.journeys.iter().map(|j| (j.sent.called, j.received.read)).collect();
             assert_eq!((times, found.lost, found.foreign), (pairs, lost, foreign), "{sends:?} {reads:?}");

@@ -30,7 +30,6 @@ enum PathFloor {
     Log { transfer_ns: f64 },
 }
 
-/// Runs all phases, one after the other.
 pub(super) fn run(bench: &mut ExplainBench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
     let (lab, cpus, url) = (bench.lab, bench.settings.cpus, bench.url());
     // Only for servers other than Redis: the floor over Redis includes the network.
@@ -47,13 +46,13 @@ pub(super) fn run(bench: &mut ExplainBench<'_>, result: &mut ResultFile) -> Resu
     });
     let steady = (RunPhase::Steady, planned.rate, planned.count.clamp(MIN_MESSAGES, count));
     for (phase, rate, count) in [(RunPhase::Cold, 1.0, COLD_TIMES)].into_iter().chain(idle).chain([steady]) {
-        let told = settings(&url, cpus, phase, rate, count, Wait::Block);
+        let run_settings = settings(&url, cpus, phase, rate, count, Wait::Block);
         let pause_ns = if phase == RunPhase::Cold { COLD_PAUSE_NS } else { (1e9 / rate) as u64 };
         let below = PathFloor::measure(bench, &url, pause_ns, network_ns, result.host.cache_line_transfer_ns)?;
         let began = bench.target.as_mut().and_then(|target| target.command_stats(PUBLISH));
         let mut run = match phase {
-            RunPhase::Cold => pubsub::measure_cold(lab, &told, count)?,
-            RunPhase::Idle | RunPhase::Steady => pubsub::run(lab, &told)?,
+            RunPhase::Cold => pubsub::measure_cold(lab, &run_settings, count)?,
+            RunPhase::Idle | RunPhase::Steady => pubsub::run(lab, &run_settings)?,
         };
         let ended = bench.target.as_mut().and_then(|target| target.command_stats(PUBLISH));
         let server_ns = began.zip(ended).and_then(|(began, ended)| ended.since(began));
@@ -81,7 +80,7 @@ impl PathFloor {
         let (clock, sides) =
             (bench.lab.clock, FloorSettings { spins: false, cpus: Some(bench.settings.cpus), pause_ns });
         Ok(match &bench.target {
-            Some(target) => Self::Redis(socket_floor::measure(target.info(), &bench.channel("floor"), sides, clock)?),
+            Some(target) => Self::Redis(socket_floor::measure(&target.info, &bench.channel("floor"), sides, clock)?),
             None => Self::Server { floor: socket_floor::measure_through_copy(sides, clock)?, network_ns },
         })
     }
@@ -168,7 +167,7 @@ mod tests {
     const FLOOR: SocketFloor = SocketFloor { wire_ns: 24_000.0, write_ns: 10_000.0, round_trip_ns: 50_000.0 };
 
     #[test]
-    fn what_is_above_bare_sockets_is_the_bus() {
+    fn time_above_bare_sockets_belongs_to_the_bus() {
         let late = ("generator_late", 1_000.0);
         for (below, server_ns, parts) in [
             (
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_that_was_faster_than_the_floor_adds_nothing_and_the_sum_says_so() {
+    fn a_bus_faster_than_the_floor_adds_no_stage() {
         let found = stages(20_000.0, 20_000.0, ("generator_late", 0.0), Some(4_000.0), &PathFloor::Redis(FLOOR));
         let sum: f64 = found.iter().filter_map(|stage| stage.p50_ns).sum();
         assert_eq!(sum, 34_000.0);
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_unexplained_and_what_was_had_elsewhere_is_bounded() {
+    fn the_rest_is_unexplained_and_floor_parts_are_bounded() {
         let below = PathFloor::Server { floor: FLOOR, network_ns: 0.0 };
         let found = stages(61_000.0, 60_000.0, ("generator_late", 1_000.0), None, &below);
         let known: Vec<_> = found.iter().map(|stage| (stage.name.as_str(), stage.kind, stage.bounds_ns)).collect();

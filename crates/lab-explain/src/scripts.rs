@@ -47,7 +47,6 @@ pub(super) fn seconds(runs: u32) -> f64 {
     f64::from(runs) * RUN_S + 1.0
 }
 
-/// Explains the user's scripts.
 pub(super) fn explain_user_scripts(
     bench: &mut ExplainBench<'_>,
     command: &[String],
@@ -172,7 +171,6 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Observation of scripts.
 struct ScriptObservation {
     outcome: ScriptOutcome,
     /// Server time of a PUBLISH, or a push, meanwhile.
@@ -302,7 +300,6 @@ impl<'a> ScriptTrace<'a> {
         (!self.others.is_empty()).then(|| self.run(RunPhase::Steady, &self.others, between))
     }
 
-    /// Returns a run of some of the calls.
     fn run(&self, phase: RunPhase, calls: &[SendStamps], between: &PathFacts) -> Run {
         let wanted: BTreeSet<u64> = calls.iter().map(|sent| sent.called).collect();
         let journeys = self.matched.journeys.iter().filter(|journey| wanted.contains(&journey.sent.called));
@@ -369,19 +366,17 @@ fn rename_pushes(run: &mut Run, sends: &str) {
 fn judge(run: &mut Run, outcome: &ScriptOutcome, scripts: &ScriptCommand) {
     run.notes.push("no intended times: latency counts from the call".to_owned());
     if !outcome.subscribed && scripts.companion.is_some() {
-        run.notes.push("the companion was not seen to subscribe before the first run".to_owned());
+        run.notes.push("the companion did not subscribe before the first run".to_owned());
     }
     if let Some(problem) = &outcome.problem {
-        run.valid = false;
-        run.notes.push(problem.clone());
+        run.refuse(problem.as_str());
     }
     if outcome.subscribed && run.counts.received == 0 {
         run.counts.lost = run.counts.sent;
     }
     if run.counts.lost > 0 {
-        run.valid = false;
-        run.notes.push(format!(
-            "{} messages were sent and not received; start who receives them earlier, or look why it missed them",
+        run.refuse(format!(
+            "{} messages were sent and not received; start the receiver earlier, or look why it missed them",
             run.counts.lost
         ));
     }

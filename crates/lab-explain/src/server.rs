@@ -15,21 +15,18 @@ pub(super) const PUBLISH: &str = "publish";
 /// A server, with a connection to it that is not measured.
 pub(super) struct ExplainedServer {
     connection: Connection,
-    info: ConnectionInfo,
+    pub info: ConnectionInfo,
     /// URL for our own transports.
     pub url: String,
     /// Display form of the URL, without a password.
     pub name: String,
-    /// Name and version of the server.
     pub software: Software,
-    /// Notes for readers of the figures.
     pub notes: Vec<String>,
     /// Process of a scratch server, which ends with this value; none for the user's server.
     scratch: Option<ScratchServer>,
 }
 
 impl ExplainedServer {
-    /// Opens the server of a URL.
     pub fn named(lab: &Lab<'_>, url: &str) -> Result<Self, LabError> {
         Self::open(lab, url.to_owned(), None)
     }
@@ -37,13 +34,8 @@ impl ExplainedServer {
     /// Starts a scratch server, which has a Unix socket too.
     pub fn scratch(lab: &Lab<'_>, persistence: Persistence, cpu: Option<usize>) -> Result<Self, LabError> {
         let settings = ServerSettings { cpu, unix_socket: true, persistence };
-        let server = ScratchServer::start(lab.folder(), &settings, &lab.clock)?.ok_or_else(|| {
-            LabError::Failed(
-                "redis-server is not installed; install it with: apt-get install redis-server   (or name a server: \
-                 tickpath explain redis://HOST:PORT)"
-                    .to_owned(),
-            )
-        })?;
+        let instead = "   (or name a server: tickpath explain redis://HOST:PORT)";
+        let server = ScratchServer::require(lab, &settings, instead)?;
         Self::open(lab, server.url(), Some(server))
     }
 
@@ -69,11 +61,6 @@ impl ExplainedServer {
     pub fn python_unix_url(&self) -> Option<String> {
         let path = self.scratch.as_ref()?.unix_path()?;
         Some(format!("unix://{}", path.display()))
-    }
-
-    /// Returns the address and the login.
-    pub fn info(&self) -> &ConnectionInfo {
-        &self.info
     }
 
     /// Returns the statistics of a command, in lower case, until now; none if the server does not report them.
@@ -130,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_of_redis_are_taken_and_others_told_where_to_go() {
+    fn redis_urls_are_accepted_and_others_refused_with_a_remedy() {
         for (url, word) in [
             ("redis://127.0.0.1:6379", None),
             ("redis://ann:secret@host:1/2", None),

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use super::gain::Gain;
 use super::server;
 use tickpath_lab_harness::LabError;
+use tickpath_lab_result::named_variants;
 
 /// Min number of messages for a median.
 pub(super) const MIN_MESSAGES: u64 = 20;
@@ -86,19 +87,7 @@ impl Settings {
     }
 }
 
-impl ExplainedClient {
-    /// All clients.
-    pub const ALL: [Self; 3] = [Self::RedisPy, Self::RedisPyAsyncio, Self::Rust];
-
-    /// Returns the name on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::RedisPy => "redis-py",
-            Self::RedisPyAsyncio => "redis-py-asyncio",
-            Self::Rust => "rust",
-        }
-    }
-}
+named_variants!(ExplainedClient { RedisPy = "redis-py", RedisPyAsyncio = "redis-py-asyncio", Rust = "rust" });
 
 impl fmt::Display for ExplainedClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

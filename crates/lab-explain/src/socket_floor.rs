@@ -9,7 +9,6 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo};
@@ -18,6 +17,7 @@ use tickpath_clock::{Clock, HostClock, pin_to_cpu, relax, sleep_ns};
 
 use tickpath_lab_harness::LabError;
 use tickpath_lab_result::median;
+use tickpath_lab_tools::redis_socket::RedisSocket;
 
 /// Max time for the server to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,7 +42,6 @@ pub(super) struct SocketFloor {
     pub round_trip_ns: f64,
 }
 
-/// Settings of both sides.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FloorSettings {
     /// The subscriber spins on its socket; otherwise it sleeps in the kernel.
@@ -54,7 +53,6 @@ pub(super) struct FloorSettings {
 }
 
 impl FloorSettings {
-    /// Returns the number of messages of a measurement.
     fn messages(&self) -> usize {
         ((MEASURE_NS / self.pause_ns.max(1)) as usize).clamp(MIN_MESSAGES, MAX_MESSAGES)
     }
@@ -71,9 +69,9 @@ pub(super) fn measure(
         let server = info.addr();
         LabError::Failed(format!("a bare socket to {server} failed ({e}); look whether the server is still there"))
     };
-    let publisher = BareSocket::connect(info).map_err(failed)?;
-    let mut subscriber = BareSocket::connect(info).map_err(failed)?;
-    subscriber.exchange_command(&[b"SUBSCRIBE", channel.as_bytes()]).map_err(failed)?;
+    let publisher = connect(info).map_err(failed)?;
+    let mut subscriber = connect(info).map_err(failed)?;
+    exchange_command(&mut subscriber, &[b"SUBSCRIBE", channel.as_bytes()]).map_err(failed)?;
     let publish = command(&[b"PUBLISH", channel.as_bytes(), PAYLOAD]);
     exchange(publisher, subscriber, &publish, message_bytes(channel), sides, clock).map_err(failed)
 }
@@ -83,8 +81,8 @@ pub(super) fn measure_through_copy(sides: FloorSettings, clock: HostClock) -> Re
     let measure = || -> io::Result<SocketFloor> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let (publisher, (from, _)) = (BareSocket::tcp(&address)?, listener.accept()?);
-        let (subscriber, (to, _)) = (BareSocket::tcp(&address)?, listener.accept()?);
+        let (publisher, (from, _)) = (RedisSocket::tcp(address, ANSWER_TIMEOUT)?, listener.accept()?);
+        let (subscriber, (to, _)) = (RedisSocket::tcp(address, ANSWER_TIMEOUT)?, listener.accept()?);
         std::thread::scope(|scope| {
             let copying = scope.spawn(move || copy(from, to));
             let floor = exchange(publisher, subscriber, PAYLOAD, PAYLOAD.len(), sides, clock);
@@ -113,9 +111,9 @@ fn copy(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
 
 /// Sends messages from one socket to the other, one at a time.
 fn exchange(
-    mut publisher: BareSocket,
-    mut subscriber: BareSocket,
-    publish: &[u8],
+    mut publisher: RedisSocket,
+    mut subscriber: RedisSocket,
+    message: &[u8],
     message_bytes: usize,
     sides: FloorSettings,
     clock: HostClock,
@@ -125,8 +123,10 @@ fn exchange(
         None => Ok(()),
     };
     let (sends, reads) = std::thread::scope(|scope| {
-        let publishing = scope.spawn(move || pin(0).and_then(|()| publisher.publish(publish, &sides, clock)));
-        let receiving = scope.spawn(move || pin(1).and_then(|()| subscriber.receive(message_bytes, &sides, clock)));
+        let publishing =
+            scope.spawn(move || pin(0).and_then(|()| publish_messages(&mut publisher, message, &sides, clock)));
+        let receiving =
+            scope.spawn(move || pin(1).and_then(|()| receive_messages(&mut subscriber, message_bytes, &sides, clock)));
         let sends = publishing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (sends, receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
@@ -176,137 +176,98 @@ impl SocketFloor {
     }
 }
 
-/// A socket to the server, logged in.
-enum BareSocket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+/// Connects to the server, and logs in.
+fn connect(info: &ConnectionInfo) -> io::Result<RedisSocket> {
+    let mut socket = match info.addr() {
+        ConnectionAddr::Tcp(host, port) => RedisSocket::tcp((host.as_str(), *port), ANSWER_TIMEOUT)?,
+        ConnectionAddr::Unix(path) => RedisSocket::unix(path, ANSWER_TIMEOUT)?,
+        _ => return Err(io::Error::other("it is neither TCP nor a Unix socket")),
+    };
+    let login = info.redis_settings();
+    match (login.username(), login.password()) {
+        (Some(user), Some(password)) => {
+            exchange_command(&mut socket, &[b"AUTH", user.as_bytes(), password.as_bytes()])?
+        }
+        (None, Some(password)) => exchange_command(&mut socket, &[b"AUTH", password.as_bytes()])?,
+        (_, None) => {}
+    }
+    Ok(socket)
 }
 
-impl BareSocket {
-    fn connect(info: &ConnectionInfo) -> io::Result<Self> {
-        let mut socket = Self::open(info.addr())?;
-        let login = info.redis_settings();
-        match (login.username(), login.password()) {
-            (Some(user), Some(password)) => {
-                socket.exchange_command(&[b"AUTH", user.as_bytes(), password.as_bytes()])?
-            }
-            (None, Some(password)) => socket.exchange_command(&[b"AUTH", password.as_bytes()])?,
-            (_, None) => {}
-        }
-        Ok(socket)
-    }
-
-    fn open(address: &ConnectionAddr) -> io::Result<Self> {
-        match address {
-            ConnectionAddr::Tcp(host, port) => {
-                let mut failed = io::Error::other("the host has no address");
-                for found in (host.as_str(), *port).to_socket_addrs()? {
-                    match Self::tcp(&found) {
-                        Ok(socket) => return Ok(socket),
-                        Err(error) => failed = error,
-                    }
-                }
-                Err(failed)
-            }
-            ConnectionAddr::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-                stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-                Ok(Self::Unix(stream))
-            }
-            _ => Err(io::Error::other("it is neither TCP nor a Unix socket")),
-        }
-    }
-
-    fn tcp(address: &SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(address, ANSWER_TIMEOUT)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-        Ok(Self::Tcp(stream))
-    }
-
-    fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nonblocking(true),
-            Self::Unix(stream) => stream.set_nonblocking(true),
-        }
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.write_all(bytes),
-            Self::Unix(stream) => stream.write_all(bytes),
-        }
-    }
-
-    /// Reads the next bytes; the end of the stream is an error.
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let read = match self {
-            Self::Tcp(stream) => stream.read(bytes)?,
-            Self::Unix(stream) => stream.read(bytes)?,
-        };
-        if read == 0 { Err(io::Error::other("it was closed")) } else { Ok(read) }
-    }
-
-    /// Sends a command and reads a reply that is no error.
-    fn exchange_command(&mut self, words: &[&[u8]]) -> io::Result<()> {
-        self.write_all(&command(words))?;
-        let mut reply = [0; 4096];
-        let read = self.read(&mut reply)?;
-        match &reply[..read] {
-            [b'-', line @ ..] => Err(io::Error::other(String::from_utf8_lossy(line).trim().to_owned())),
-            _ => Ok(()),
-        }
-    }
-
-    /// Publishes one message after each pause, and returns the stamps.
-    fn publish(&mut self, message: &[u8], sides: &FloorSettings, clock: HostClock) -> io::Result<Vec<PublishStamps>> {
-        let mut sends = Vec::with_capacity(sides.messages());
-        let mut reply = [0; 64];
-        for _ in 0..sides.messages() {
-            sleep_ns(sides.pause_ns);
-            let began = clock.ticks();
-            self.write_all(message)?;
-            let written = clock.ticks();
-            self.read(&mut reply)?;
-            sends.push(PublishStamps { began, written, replied: clock.ticks() });
-        }
-        Ok(sends)
-    }
-
-    /// Returns the arrival of each message, in ticks.
-    fn receive(&mut self, message_bytes: usize, sides: &FloorSettings, clock: HostClock) -> io::Result<Vec<u64>> {
-        let (messages, spins) = (sides.messages(), sides.spins);
-        if spins {
-            self.set_nonblocking()?;
-        }
-        let mut buffer = [0; 16 << 10];
-        let (mut stamps, mut taken) = (Vec::with_capacity(messages), 0);
-        let mut last = clock.ticks();
-        while stamps.len() < messages {
-            match self.read(&mut buffer) {
-                Ok(read) => {
-                    last = clock.ticks();
-                    taken += read;
-                    stamps.resize(taken / message_bytes, last);
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock && spins => {
-                    if clock.ns_between(last, clock.ticks()) > ANSWER_TIMEOUT_NS {
-                        return Err(ErrorKind::TimedOut.into());
-                    }
-                    relax();
-                }
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(stamps)
+/// Reads the next bytes; the end of the stream is an error.
+fn read_some(socket: &mut RedisSocket, bytes: &mut [u8]) -> io::Result<usize> {
+    match socket.read(bytes)? {
+        0 => Err(io::Error::other("it was closed")),
+        read => Ok(read),
     }
 }
 
-/// Encodes a command.
-fn command(words: &[&[u8]]) -> Vec<u8> {
-    redis::Cmd::new().arg(words).get_packed_command()
+/// Sends a command and reads a reply that is no error.
+fn exchange_command(socket: &mut RedisSocket, arguments: &[&[u8]]) -> io::Result<()> {
+    socket.write_all(&command(arguments))?;
+    let mut reply = [0; 4096];
+    let read = read_some(socket, &mut reply)?;
+    match &reply[..read] {
+        [b'-', line @ ..] => Err(io::Error::other(String::from_utf8_lossy(line).trim().to_owned())),
+        _ => Ok(()),
+    }
+}
+
+/// Publishes one message after each pause, and returns the stamps.
+fn publish_messages(
+    socket: &mut RedisSocket,
+    message: &[u8],
+    sides: &FloorSettings,
+    clock: HostClock,
+) -> io::Result<Vec<PublishStamps>> {
+    let mut sends = Vec::with_capacity(sides.messages());
+    let mut reply = [0; 64];
+    for _ in 0..sides.messages() {
+        sleep_ns(sides.pause_ns);
+        let began = clock.ticks();
+        socket.write_all(message)?;
+        let written = clock.ticks();
+        read_some(socket, &mut reply)?;
+        sends.push(PublishStamps { began, written, replied: clock.ticks() });
+    }
+    Ok(sends)
+}
+
+/// Returns the arrival of each message, in ticks.
+fn receive_messages(
+    socket: &mut RedisSocket,
+    message_bytes: usize,
+    sides: &FloorSettings,
+    clock: HostClock,
+) -> io::Result<Vec<u64>> {
+    let (messages, spins) = (sides.messages(), sides.spins);
+    if spins {
+        socket.set_nonblocking(true)?;
+    }
+    let mut buffer = [0; 16 << 10];
+    let (mut stamps, mut received) = (Vec::with_capacity(messages), 0);
+    let mut last = clock.ticks();
+    while stamps.len() < messages {
+        match read_some(socket, &mut buffer) {
+            Ok(read) => {
+                last = clock.ticks();
+                received += read;
+                stamps.resize(received / message_bytes, last);
+            }
+            Err(e) if e.kind() == ErrorKind::WouldBlock && spins => {
+                if clock.ns_between(last, clock.ticks()) > ANSWER_TIMEOUT_NS {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+                relax();
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(stamps)
+}
+
+fn command(arguments: &[&[u8]]) -> Vec<u8> {
+    redis::Cmd::new().arg(arguments).get_packed_command()
 }
 
 /// Returns the length of an encoded message as the subscriber receives it.

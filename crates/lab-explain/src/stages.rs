@@ -14,18 +14,15 @@
 use super::records::{MessageStamps, ProcessDescription, ReceiveStamps};
 use tickpath_lab_result::{Stage, StageKind, median};
 
-/// Name and meaning of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct StageDefinition {
     /// Name in the result file.
     pub name: &'static str,
     /// Label for readers.
     pub label: &'static str,
-    /// Group of the stage.
     pub group: StageGroup,
 }
 
-/// Group that a stage counts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StageGroup {
     /// Once per process, before the publish call.
@@ -39,48 +36,42 @@ pub(super) enum StageGroup {
 }
 
 /// Every stage, in the order of the message's path.
-pub(super) const STAGES: [StageDefinition; 26] = [
-    StageDefinition { name: "interpreter_start", label: "the interpreter starts", group: StageGroup::Before },
-    StageDefinition { name: "import_redis", label: "import redis", group: StageGroup::Before },
-    StageDefinition { name: "script_until_call", label: "the script, until the call", group: StageGroup::Before },
-    StageDefinition { name: "generator_late", label: "the generator is late", group: StageGroup::Other },
-    StageDefinition { name: "connect_bus", label: "connect, and open the topic", group: StageGroup::Connect },
-    StageDefinition { name: "connect_lookup", label: "connect: resolve the server's name", group: StageGroup::Connect },
-    StageDefinition { name: "connect_tcp", label: "connect: open the socket", group: StageGroup::Connect },
-    StageDefinition {
-        name: "connect_round_trips",
-        label: "connect: round trips of the handshake",
-        group: StageGroup::Connect,
-    },
-    StageDefinition { name: "connect_client", label: "connect: redis-py's part of that", group: StageGroup::Connect },
-    StageDefinition {
-        name: "waiting_for_a_cpu",
-        label: "the publisher waits for a processor",
-        group: StageGroup::Other,
-    },
-    StageDefinition { name: "client", label: "redis-py around the command", group: StageGroup::Python },
-    StageDefinition { name: "encode", label: "encode the command", group: StageGroup::Python },
-    StageDefinition { name: "send", label: "write to the socket", group: StageGroup::Other },
-    StageDefinition { name: "server", label: "the command, the mean the server tells", group: StageGroup::Other },
-    StageDefinition {
-        name: "kernel_and_wake_up",
-        label: "kernel, and waking server and reader",
-        group: StageGroup::Other,
-    },
-    StageDefinition { name: "network", label: "the network, to the server and back", group: StageGroup::Other },
-    StageDefinition { name: "cache_line", label: "a cache line to the other core", group: StageGroup::Other },
-    StageDefinition { name: "server_and_clients", label: "the server, and both clients", group: StageGroup::Other },
-    StageDefinition { name: "log_and_wake_up", label: "the log, and waking the reader", group: StageGroup::Other },
-    StageDefinition { name: "spin_turn", label: "half a turn of the reader's spin", group: StageGroup::Python },
-    StageDefinition { name: "sleep_turn", label: "half a turn of the reader's sleep", group: StageGroup::Other },
-    StageDefinition { name: "event_loop", label: "the event loop comes to the reader", group: StageGroup::Python },
-    StageDefinition { name: "parse", label: "parse the reply", group: StageGroup::Python },
-    StageDefinition { name: "hand_over", label: "hand over to the script", group: StageGroup::Python },
-    StageDefinition { name: "reply", label: "until the reply is there", group: StageGroup::Other },
-    StageDefinition { name: "unexplained", label: "unexplained", group: StageGroup::Other },
-];
+pub(super) const STAGES: [StageDefinition; 26] = {
+    use StageGroup::{Before, Connect, Other, Python};
+    [
+        define("interpreter_start", "the interpreter starts", Before),
+        define("import_redis", "import redis", Before),
+        define("script_until_call", "the script, until the call", Before),
+        define("generator_late", "the generator is late", Other),
+        define("connect_bus", "connect, and open the topic", Connect),
+        define("connect_lookup", "connect: resolve the server's name", Connect),
+        define("connect_tcp", "connect: open the socket", Connect),
+        define("connect_round_trips", "connect: round trips of the handshake", Connect),
+        define("connect_client", "connect: redis-py's part of that", Connect),
+        define("waiting_for_a_cpu", "the publisher waits for a processor", Other),
+        define("client", "redis-py around the command", Python),
+        define("encode", "encode the command", Python),
+        define("send", "write to the socket", Other),
+        define("server", "the command, the mean the server reports", Other),
+        define("kernel_and_wake_up", "kernel, and waking server and reader", Other),
+        define("network", "the network, to the server and back", Other),
+        define("cache_line", "a cache line to the other core", Other),
+        define("server_and_clients", "the server, and both clients", Other),
+        define("log_and_wake_up", "the log, and waking the reader", Other),
+        define("spin_turn", "half a turn of the reader's spin", Python),
+        define("sleep_turn", "half a turn of the reader's sleep", Other),
+        define("event_loop", "the event loop comes to the reader", Python),
+        define("parse", "parse the reply", Python),
+        define("hand_over", "hand over to the script", Python),
+        define("reply", "until the reply is there", Other),
+        define("unexplained", "unexplained", Other),
+    ]
+};
 
-/// Returns the part with this name.
+const fn define(name: &'static str, label: &'static str, group: StageGroup) -> StageDefinition {
+    StageDefinition { name, label, group }
+}
+
 pub(super) fn stage_definition(name: &str) -> Option<StageDefinition> {
     STAGES.into_iter().find(|part| part.name == name)
 }
@@ -285,7 +276,6 @@ impl MessageSpans {
     }
 }
 
-/// Stages in the order of the message's path.
 #[derive(Default)]
 struct StageList(Vec<Stage>);
 
@@ -297,9 +287,9 @@ impl StageList {
         }
     }
 
-    fn bounded(&mut self, name: &str, ns: f64, least: f64, most: f64) {
+    fn bounded(&mut self, name: &str, ns: f64, low: f64, high: f64) {
         if ns > 0.0 {
-            self.0.push(bounded(name, ns, least, most));
+            self.0.push(bounded(name, ns, low, high));
         }
     }
 
@@ -362,8 +352,8 @@ pub(super) fn measured(name: &str, ns: f64) -> Stage {
 
 /// Creates a stage without stamps of its own. A value measured elsewhere may exceed the time between the stamps; then
 /// it is a bound.
-pub(super) fn bounded(name: &str, ns: f64, least: f64, most: f64) -> Stage {
-    let bounds = [least.min(most).min(ns).max(0.0), most.max(least).max(ns)];
+pub(super) fn bounded(name: &str, ns: f64, low: f64, high: f64) -> Stage {
+    let bounds = [low.min(high).min(ns).max(0.0), high.max(low).max(ns)];
     Stage { bounds_ns: Some(bounds.map(f64::round)), ..stage(name, ns, StageKind::Bounded) }
 }
 
@@ -411,7 +401,7 @@ mod tests {
     /// Returns the same message with a connection of 4 ms made inside the call.
     fn cold() -> MessageStamps {
         let MessageStamps { sent, received } = warm();
-        let later = |at: u64| at + 4_000_000;
+        let later = |ns: u64| ns + 4_000_000;
         let sent = SendStamps {
             connect: 10_000,
             tcp: 1_510_000,
@@ -439,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_is_listed_and_in_the_order_of_the_way() {
+    fn every_stage_is_listed_in_the_order_of_the_path() {
         let between = PathFacts {
             server_ns: Some(5_000.0),
             wire_ns: Some(20_000.0),
@@ -458,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_and_what_remains_come_to_the_whole_or_to_more_as_it_came_out() {
+    fn stages_and_the_remainder_cover_the_whole() {
         let bounds = [None, Some(1_000.0), Some(25_000.0), Some(1e9)];
         for journey in [warm(), cold()] {
             for server_ns in bounds {
@@ -478,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_stamps_is_bounded_and_a_sum_is_not_cut_to_fit() {
+    fn stages_without_stamps_are_bounded_and_the_sum_is_uncut() {
         // There are 30 µs between the write and the read, and bare sockets needed 41 elsewhere.
         let between = PathFacts { server_ns: Some(5_000.0), wire_ns: Some(41_000.0), ..PathFacts::default() };
         let found = breakdown(&[warm(); 5], &between).unwrap();
@@ -491,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_what_was_stamped_together_is_bounded() {
+    fn shares_of_a_common_stamp_are_bounded() {
         let mut waited = cold();
         waited.sent.delayed_tcp = 300_000;
         let of = |journey: MessageStamps, name: &str| {
@@ -507,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_that_asks_is_known_by_its_pauses() {
+    fn a_polling_subscriber_is_recognised_by_its_pauses() {
         let received = |n: u64, empty: u64, pause: u64| {
             let read = n * 100_000_000;
             ReceiveStamps { read, handed: read + 50_000, empty, pause, ..ReceiveStamps::default() }

@@ -27,7 +27,6 @@ const LOG: &str = "shm://";
 
 /// Open scratch servers, and pairs that stay connected.
 pub(super) struct Testbed {
-    /// Order to a pair for each batch.
     pub batch: BatchPlan,
     servers: Vec<(ServerPlacement, ExplainedServer)>,
     pairs: Vec<(PairSetup, ProcessPair)>,
@@ -40,7 +39,6 @@ pub(super) struct Testbed {
 }
 
 impl Testbed {
-    /// Creates a testbed with this batch.
     pub fn new(batch: BatchPlan) -> Self {
         Self { batch, servers: Vec::new(), pairs: Vec::new(), opened: 0, lists: Vec::new(), combined_python: None }
     }
@@ -50,7 +48,7 @@ impl Testbed {
         for side in [&trial.base, &trial.change] {
             match side {
                 TrialSide::Pair(setup) => self.open_pair(bench, *setup)?,
-                TrialSide::Bus(place) => self.open_server(bench, *place)?,
+                TrialSide::Bus(placement) => self.open_server(bench, *placement)?,
                 TrialSide::Other(url, wait) => {
                     let [first, second] = bench.settings.cpus;
                     if *wait == Wait::Busy && first == second {
@@ -81,15 +79,15 @@ impl Testbed {
             CorePlacement::Apart => Some([first, second]),
         };
         let url = self.url(bench, setup.placement, ExplainedServer::python_url);
-        let PairSetup { library, flavour, path: way, receive, size, hiredis, .. } = setup;
-        let config = PairConfig { url, library, flavour, path: way, receive, size, hiredis, cpus };
+        let PairSetup { library, flavour, path: message_path, receive, size, hiredis, .. } = setup;
+        let config = PairConfig { url, library, flavour, path: message_path, receive, size, hiredis, cpus };
         self.opened += 1;
         let channel = match setup.placement {
             // The lab removes logs whose name begins with its own.
             ServerPlacement::SharedMemory => format!("{}.gain-{}", bench.lab.name, self.opened),
             _ => bench.channel(&format!("gain-{}", self.opened)),
         };
-        if (setup.placement, way) == (ServerPlacement::Target, MessagePath::Queue) {
+        if (setup.placement, message_path) == (ServerPlacement::Target, MessagePath::Queue) {
             self.lists.push(channel.clone());
         }
         let python = match setup.interpreter {
@@ -100,9 +98,9 @@ impl Testbed {
         Ok(())
     }
 
-    fn open_server(&mut self, bench: &ExplainBench<'_>, place: ServerPlacement) -> Result<(), LabError> {
-        let is_open = self.servers.iter().any(|(known, _)| *known == place);
-        let server = match place {
+    fn open_server(&mut self, bench: &ExplainBench<'_>, placement: ServerPlacement) -> Result<(), LabError> {
+        let is_open = self.servers.iter().any(|(known, _)| *known == placement);
+        let server = match placement {
             ServerPlacement::Target | ServerPlacement::SharedMemory => return Ok(()),
             _ if is_open => return Ok(()),
             ServerPlacement::Scratch(persistence) => ExplainedServer::scratch(bench.lab, persistence, None)?,
@@ -111,19 +109,24 @@ impl Testbed {
                 ExplainedServer::scratch(bench.lab, Persistence::Rdb, Some(bench.settings.cpus[0]))?
             }
         };
-        self.servers.push((place, server));
+        self.servers.push((placement, server));
         Ok(())
     }
 
     /// Returns the URL of an open place, in one of two forms.
-    fn url(&self, bench: &ExplainBench<'_>, place: ServerPlacement, form: fn(&ExplainedServer) -> String) -> String {
-        let server = match place {
+    fn url(
+        &self,
+        bench: &ExplainBench<'_>,
+        placement: ServerPlacement,
+        form: fn(&ExplainedServer) -> String,
+    ) -> String {
+        let server = match placement {
             ServerPlacement::SharedMemory => return LOG.to_owned(),
             ServerPlacement::Target => bench.target.as_ref(),
-            _ => self.servers.iter().find(|(known, _)| *known == place).map(|(_, server)| server),
+            _ => self.servers.iter().find(|(known, _)| *known == placement).map(|(_, server)| server),
         };
         let server = server.expect("it was opened before it is used");
-        match (place, server.python_unix_url()) {
+        match (placement, server.python_unix_url()) {
             (ServerPlacement::UnixSocket, Some(url)) => url,
             _ => form(server),
         }
@@ -149,8 +152,8 @@ impl Testbed {
                 add(counts, &batch.counts());
                 Ok(batch.one_way_p50_ns().filter(|_| batch.broken_rules(&self.batch).is_empty()))
             }
-            TrialSide::Bus(place) => {
-                let url = self.url(bench, *place, |server| server.url.clone());
+            TrialSide::Bus(placement) => {
+                let url = self.url(bench, *placement, |server| server.url.clone());
                 // The bus names the protocol in the URL of a Unix socket.
                 let url = url.strip_prefix("unix:").map_or(url.clone(), |rest| format!("redis+unix:{rest}"));
                 self.bus(bench, &url, Wait::Block, counts)

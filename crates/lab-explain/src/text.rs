@@ -48,15 +48,14 @@ pub fn text(result: &ResultFile, width: usize) -> String {
         out += &section("\n", &LEGEND.map(str::to_owned), width);
     }
     out += &gains(result, width);
-    let told: Vec<String> = invalid(result).into_iter().chain(result.findings.iter().cloned()).collect();
-    out += &section("\nFindings\n", &told, width);
+    let findings: Vec<String> = invalid(result).into_iter().chain(result.findings.iter().cloned()).collect();
+    out += &section("\nFindings\n", &findings, width);
     out + &section("\nNotes\n", &notes(result), width)
 }
 
-/// Meaning of the marks.
 const LEGEND: [&str; 2] = [
     "~ is bounded: it has no stamps of its own, but is what bare sockets, or on a log a cache line, need for the same \
-     message elsewhere, what the server tells, or a share; its bounds stand below.",
+     message elsewhere, what the server reports, or a share; its bounds stand below.",
     "? is what remains of the whole. What was had elsewhere may make the sum more than the whole.",
 ];
 
@@ -72,7 +71,7 @@ fn title(run: &Run) -> String {
     let phase = match run.phase {
         RunPhase::Cold => "cold: the first message of a process".to_owned(),
         RunPhase::Idle => {
-            let pause = run.params.0.get("idle_ns").and_then(serde_json::Value::as_u64);
+            let pause = run.params.whole("idle_ns");
             format!("idle: the first message after {}", pause.map_or("a pause".to_owned(), |ns| duration(ns as f64)))
         }
         RunPhase::Steady => match run.params.text("rate_per_s") {
@@ -104,8 +103,8 @@ fn waterfall(run: &Run, width: usize) -> String {
             StageKind::Unexplained => "?",
         };
         out += &row(label(stage), ns, percent(ns, whole), mark, &bar(from, from + ns, whole, columns));
-        if let Some([least, most]) = stage.bounds_ns {
-            out += &format!("    {} to {}\n", duration(least), duration(most));
+        if let Some([min, max]) = stage.bounds_ns {
+            out += &format!("    {} to {}\n", duration(min), duration(max));
         }
         from += ns;
     }
@@ -127,8 +126,8 @@ fn bar(from: f64, to: f64, whole: f64, columns: usize) -> String {
     if whole <= 0.0 {
         return String::new();
     }
-    let at = |ns: f64| ((ns / whole).clamp(0.0, 1.0) * columns as f64).round() as usize;
-    let (first, last) = (at(from).min(columns.saturating_sub(1)), at(to));
+    let column_of = |ns: f64| ((ns / whole).clamp(0.0, 1.0) * columns as f64).round() as usize;
+    let (first, last) = (column_of(from).min(columns.saturating_sub(1)), column_of(to));
     let length = last.saturating_sub(first).max(1);
     format!("{}{}", " ".repeat(first), "█".repeat(length))
 }
@@ -150,10 +149,10 @@ fn gains(result: &ResultFile, width: usize) -> String {
         let base = run.and_then(|run| run.params.text("base")).unwrap_or_default();
         let time = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
         let why = if comparison.note.is_some() { "not measured, see the findings" } else { "not measured" };
-        let told = gain(comparison).unwrap_or_else(|| why.to_owned());
+        let effect = gain(comparison).unwrap_or_else(|| why.to_owned());
         let [was, is] = [comparison.a, comparison.b].map(time);
         entry_or_default(&mut bases, base)
-            .push(format!("  {:<CHANGE_WIDTH$}{was:>TIME_WIDTH$}{is:>TIME_WIDTH$}  {told}\n", change_words(name)));
+            .push(format!("  {:<CHANGE_WIDTH$}{was:>TIME_WIDTH$}{is:>TIME_WIDTH$}  {effect}\n", change_words(name)));
     }
     let tables = bases.into_iter().map(|(base, rows)| {
         let head = if base.is_empty() { String::new() } else { section("", &[format!("instead of: {base}")], width) };
@@ -173,13 +172,13 @@ fn gains(result: &ResultFile, width: usize) -> String {
 
 /// Returns every distinct note once.
 fn notes(result: &ResultFile) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
+    let mut listed: Vec<String> = Vec::new();
     for note in result.runs.iter().flat_map(|run| &run.notes) {
-        if !told.contains(note) {
-            told.push(note.clone());
+        if !listed.contains(note) {
+            listed.push(note.clone());
         }
     }
-    told
+    listed
 }
 
 /// Formats sentences below a heading, broken into lines; nothing without sentences.
@@ -242,8 +241,8 @@ mod tests {
     fn stages_lie_one_after_the_other_and_end_with_the_whole() {
         let mut result = result();
         result.findings = super::super::findings::findings(&result);
-        let told = text(&result, 100);
-        let bars: Vec<(usize, usize)> = told
+        let printed = text(&result, 100);
+        let bars: Vec<(usize, usize)> = printed
             .lines()
             .filter(|line| line.contains('█'))
             .map(|line| {
@@ -251,9 +250,9 @@ mod tests {
                 (first, line.chars().filter(|c| *c == '█').count())
             })
             .collect();
-        assert_eq!(bars.len(), 3, "{told}");
-        assert!(bars.windows(2).all(|pair| pair[1].0 == pair[0].0 + pair[0].1), "{bars:?}\n{told}");
-        let there = [
+        assert_eq!(bars.len(), 3, "{printed}");
+        assert!(bars.windows(2).all(|pair| pair[1].0 == pair[0].0 + pair[0].1), "{bars:?}\n{printed}");
+        let expected = [
             "import redis",
             "75 %",
             "4 ms",
@@ -263,23 +262,23 @@ mod tests {
             "1.2 times faster (1.1 to 1.3)",
             "Of 4 ms, 3 ms is",
         ];
-        for words in there {
-            assert!(told.contains(words), "'{words}' is missing in:\n{told}");
+        for words in expected {
+            assert!(printed.contains(words), "'{words}' is missing in:\n{printed}");
         }
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_no_note_comes_twice() {
+    fn lines_fit_the_terminal_and_notes_are_not_repeated() {
         for width in [0, MIN_WIDTH, 90, 160] {
-            let told = text(&result(), width);
-            let widest = told.lines().map(|line| line.chars().count()).max().unwrap();
-            assert!(widest <= width.max(MIN_WIDTH), "{widest} columns of {width}:\n{told}");
-            assert_eq!(told.matches("a note that is").count(), 1);
+            let printed = text(&result(), width);
+            let widest = printed.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= width.max(MIN_WIDTH), "{widest} columns of {width}:\n{printed}");
+            assert_eq!(printed.matches("a note that is").count(), 1);
         }
     }
 
     #[test]
-    fn changes_of_one_base_stand_below_it_and_say_what_changes() {
+    fn changes_are_grouped_below_their_base() {
         let mut result = result();
         for (gain, base) in [("hiredis", "a listen"), ("log", "our bus"), ("one_core", "a listen")] {
             let mut run = Run::default();
@@ -289,8 +288,8 @@ mod tests {
             let one = Comparison::new(&format!("gain_{gain}"), "one_way.p50_ns", 120e3, 100e3, Some((1.1, 1.3)));
             result.comparisons.push(Comparison { level_percent: Some(93.75), ..one });
         }
-        let told = text(&result, 80);
-        let rows: Vec<&str> = told.lines().skip_while(|line| !line.starts_with("What each")).skip(2).collect();
+        let printed = text(&result, 80);
+        let rows: Vec<&str> = printed.lines().skip_while(|line| !line.starts_with("What each")).skip(2).collect();
         let begins = [
             "instead of: a listen",
             "hiredis",
@@ -300,30 +299,30 @@ mod tests {
             "log, same client",
         ];
         for (row, begin) in rows.iter().zip(begins) {
-            assert!(row.trim_start().starts_with(begin), "'{begin}' is not the beginning of '{row}' in:\n{told}");
+            assert!(row.trim_start().starts_with(begin), "'{begin}' is not the beginning of '{row}' in:\n{printed}");
         }
-        assert!(told.contains("(all intervals: 93 %)"), "{told}");
+        assert!(printed.contains("(all intervals: 93 %)"), "{printed}");
     }
 
     #[test]
-    fn a_change_without_figures_has_its_line_and_the_findings_say_why() {
+    fn a_change_without_figures_has_a_row_and_a_finding() {
         let mut result = result();
         let (name, figure) = ("gain_import_tickpath".to_owned(), "one_way.p50_ns".to_owned());
         let note = Some("there is no package; run pip install it".to_owned());
         result.comparisons.push(Comparison { name, figure, note, ..Comparison::default() });
         result.findings = super::super::findings::findings(&result);
-        let told = text(&result, MIN_WIDTH);
-        let row = told.lines().find(|line| line.trim_start().starts_with("import tickpath")).expect("a row");
+        let printed = text(&result, MIN_WIDTH);
+        let row = printed.lines().find(|line| line.trim_start().starts_with("import tickpath")).expect("a row");
         let words: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(words[2..], ["–", "–", "not", "measured,", "see", "the", "findings"]);
-        let findings: Vec<&str> = told.split("Findings").nth(1).expect("findings").split_whitespace().collect();
-        assert!(findings.join(" ").contains("not measured: there is no package; run pip install it."), "{told}");
-        assert!(told.lines().all(|line| line.chars().count() <= MIN_WIDTH), "{told}");
+        let findings: Vec<&str> = printed.split("Findings").nth(1).expect("findings").split_whitespace().collect();
+        assert!(findings.join(" ").contains("not measured: there is no package; run pip install it."), "{printed}");
+        assert!(printed.lines().all(|line| line.chars().count() <= MIN_WIDTH), "{printed}");
     }
 
     #[test]
     fn a_result_without_stages_has_no_legend() {
-        let told = text(&ResultFile::new("explain", "tickpath explain", ""), 80);
-        assert!(!told.contains("bounded") && !told.contains("Findings"), "{told}");
+        let printed = text(&ResultFile::new("explain", "tickpath explain", ""), 80);
+        assert!(!printed.contains("bounded") && !printed.contains("Findings"), "{printed}");
     }
 }

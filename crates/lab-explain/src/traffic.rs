@@ -69,7 +69,6 @@ impl ScriptTraffic {
         })
     }
 
-    /// Returns the path of the messages.
     pub fn message_path(&self) -> MessagePath {
         if self.sends.ends_with("push") { MessagePath::Queue } else { MessagePath::Channel }
     }
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_scripts_send_is_tried_as_long_as_many_and_as_often_as_there_is_time_for() {
+    fn the_trial_batch_follows_size_count_and_rate_of_the_scripts() {
         let batch = BatchPlan { count: 150, every_ns: 2_000_000, pause_ns: 0 };
         for (count, bytes, apart_ns, size, rate, tried) in [
             (100, 200, 2_000_000, 200, Some(500.0), 100),
@@ -148,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn how_scripts_wait_is_seen_and_what_they_push_by() {
+    fn the_wait_mode_and_push_command_of_scripts_are_detected() {
         let received = |number: u64, empty: u64, pause: u64, resumed: u64| {
-            let at = number * 1_000_000;
-            ReceiveStamps { read: at, handed: at + 1_000, empty, pause, resumed, ..ReceiveStamps::default() }
+            let sent_ns = number * 1_000_000;
+            ReceiveStamps { read: sent_ns, handed: sent_ns + 1_000, empty, pause, resumed, ..ReceiveStamps::default() }
         };
         for (empty, pause, resumed, flavour, receive) in [
             (0, 0, 0, Flavour::Blocking, ReceiveMode::Listen),
@@ -176,12 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_stands_beside_what_was_tried() {
+    fn observed_and_tried_traffic_are_both_reported() {
         let tried = BatchPlan { count: 40, every_ns: 20_000_000, pause_ns: 0 };
         let several = "about 5 messages of 32 bytes a process, 1.0 a second";
         for (count, seen) in [(1, "one message of 32 bytes a process"), (5, several)] {
-            let told = ScriptTraffic::of(&[sender(count, 32, 1_000_000_000)]).unwrap().text(&tried);
-            assert!(told.contains(seen) && told.contains("with 40 of these at 50 a second"), "{told}");
+            let text = ScriptTraffic::of(&[sender(count, 32, 1_000_000_000)]).unwrap().text(&tried);
+            assert!(text.contains(seen) && text.contains("with 40 of these at 50 a second"), "{text}");
         }
     }
 }

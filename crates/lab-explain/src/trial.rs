@@ -88,10 +88,10 @@ pub(super) enum CorePlacement {
 pub(super) fn trial(
     gain: Gain,
     subject: &ExplainSubject,
-    ours: bool,
+    is_scratch: bool,
     traffic: Option<&ScriptTraffic>,
 ) -> Result<Trial, Option<String>> {
-    let usual = if ours { ServerPlacement::Target } else { ServerPlacement::Scratch(Persistence::Rdb) };
+    let usual = if is_scratch { ServerPlacement::Target } else { ServerPlacement::Scratch(Persistence::Rdb) };
     let flavour = match subject {
         ExplainSubject::Bus(url) => return trial_of_url(gain, url),
         ExplainSubject::Client(ExplainedClient::Rust) => return trial_of_bus(gain, usual),
@@ -143,9 +143,11 @@ pub(super) fn trial(
             (TrialSide::Pair(scratch), TrialSide::Pair(PairSetup { cores: CorePlacement::Apart, ..scratch }))
         }
         Gain::ImportTickpath => {
-            let theirs = PairSetup { interpreter: Interpreter::WithBoth, ..base };
-            let theirs = traffic.map_or(theirs, |traffic| as_observed(theirs, traffic));
-            (TrialSide::Pair(theirs), TrialSide::Pair(over_the_log(theirs)))
+            let with_both = PairSetup { interpreter: Interpreter::WithBoth, ..base };
+            let with_both = traffic.map_or(with_both, |traffic| as_observed(with_both, traffic));
+            // The package `tickpath` replaces the server by the log.
+            let (placement, library) = (ServerPlacement::SharedMemory, Library::Tickpath);
+            (TrialSide::Pair(with_both), TrialSide::Pair(PairSetup { placement, library, ..with_both }))
         }
         // Our own processes are pinned, and so is their base.
         Gain::Rust => (apart, TrialSide::Bus(ServerPlacement::Target)),
@@ -161,11 +163,6 @@ pub(super) fn trial(
 fn as_observed(setup: PairSetup, traffic: &ScriptTraffic) -> PairSetup {
     let &ScriptTraffic { flavour, receive, size, hiredis, .. } = traffic;
     PairSetup { flavour, receive, size, hiredis, ..setup }
-}
-
-/// Returns the same setup with the package `tickpath`, which replaces the server by the log.
-fn over_the_log(setup: PairSetup) -> PairSetup {
-    PairSetup { placement: ServerPlacement::SharedMemory, library: Library::Tickpath, ..setup }
 }
 
 /// Returns a trial of our own bus over another server, or over the log.
@@ -216,12 +213,11 @@ fn nats() -> Result<TrialSide, Option<String>> {
 }
 
 impl TrialSide {
-    /// Returns the words for a reader of the result.
     pub fn text(&self) -> String {
         match self {
             Self::Cold(flavour) => format!("a new process a message, {}", flavour.text()),
             Self::Pair(setup) => setup.text(),
-            Self::Bus(place) => format!("tickpath bus, blocking, {}", place.text()),
+            Self::Bus(placement) => format!("tickpath bus, blocking, {}", placement.text()),
             Self::Other(url, Wait::Block) => format!("tickpath bus, blocking, {}", short_name(url)),
             Self::Other(url, wait) => format!("tickpath bus, a {wait} reader, {}", short_name(url)),
         }
@@ -296,7 +292,6 @@ mod tests {
     use super::super::gain::GAINS;
     use super::*;
 
-    /// Returns the number of differences between two setups.
     fn differences(a: &PairSetup, b: &PairSetup) -> usize {
         let differ = [
             a.placement != b.placement,
@@ -325,8 +320,8 @@ mod tests {
         let buses = ["shm://", "nats://h:1", "nats://h:1?jetstream"].map(|url| ExplainSubject::Bus(url.to_owned()));
         for subject in subjects.iter().chain(&buses).chain([&ExplainSubject::OnePublishPerProcess]) {
             for (gain, _) in GAINS {
-                for ours in [true, false] {
-                    let Ok(trial) = trial(gain, subject, ours, None) else { continue };
+                for is_scratch in [true, false] {
+                    let Ok(trial) = trial(gain, subject, is_scratch, None) else { continue };
                     assert_ne!(trial.base, trial.change, "{gain} of {subject:?}");
                     assert_ne!(trial.base.text(), trial.change.text(), "{gain} of {subject:?}");
                     match (&trial.base, &trial.change) {
@@ -347,8 +342,8 @@ mod tests {
                             assert_eq!(differences(a, b), 1, "{gain} of {subject:?}")
                         }
                         // The Rust change keeps the server, and server changes keep the client.
-                        (TrialSide::Pair(a), TrialSide::Bus(place)) => {
-                            assert_eq!((gain, a.placement, a.receive), (Gain::Rust, *place, ReceiveMode::Listen));
+                        (TrialSide::Pair(a), TrialSide::Bus(placement)) => {
+                            assert_eq!((gain, a.placement, a.receive), (Gain::Rust, *placement, ReceiveMode::Listen));
                         }
                         (TrialSide::Pair(_), TrialSide::Other(..)) => {
                             panic!("{gain} of {subject:?} changes client and server")
@@ -361,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_is_changed_in_scripts_that_wait_as_those_that_were_seen() {
+    fn the_import_trial_waits_like_the_observed_scripts() {
         let subject = ExplainSubject::Scripts { command: vec!["p.py".to_owned()], companion: None };
         for (sends, flavour, receive, words) in [
             ("publish", Flavour::Blocking, ReceiveMode::Listen, "tickpath, iterated, shared memory, any core"),
@@ -382,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_push_are_compared_with_what_pushes() {
+    fn pushing_scripts_are_compared_with_pushes() {
         let subject = ExplainSubject::Scripts { command: vec!["p.py".to_owned()], companion: None };
         let traffic = traffic("lpush", Flavour::Blocking, ReceiveMode::Listen);
         let mut tried = 0;

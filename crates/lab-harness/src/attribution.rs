@@ -52,28 +52,28 @@ pub fn stalled_ns(gaps: &[SchedulingGap], cause: GapCause, calibration: &Calibra
     of_cause.map(|gap| calibration.ns_between(gap.from, gap.to).unsigned_abs()).sum()
 }
 
-/// Adds notes of a thread's gaps with other causes than the host. `gaps` come from [`attribute_common_stops`] if the run has
-/// other watched threads.
+/// Adds notes of a thread's gaps with other causes than the host. `gaps` come from [`attribute_common_stops`] if the
+/// run has other watched threads.
 pub fn note_stalls(run: &mut Run, who: &str, gaps: &[SchedulingGap], took_ns: u64, calibration: &Calibration) {
     /// Min share of a run that is reported; a smaller one moves no percentile up to the 99.9th.
     const MIN_SHARE: f64 = 0.001;
     let others = match CpuQuota::here() {
         Some(_) => "its CPU quota was used up, or other processes of this machine had its CPU",
-        None => "other processes of this machine, a server of the run among them perhaps, had its CPU",
+        None => "other processes of this machine, possibly a server of the run, had its CPU",
     };
-    let told = [
+    let causes = [
         (GapCause::Preempted, others),
-        (GapCause::Stopped, "its process was stopped, and the whole run is not known to have been"),
-        (GapCause::Voluntary, "it slept where it was to spin"),
-        (GapCause::Unknown, "why, the kernel did not tell"),
+        (GapCause::Stopped, "its process was stopped, and not all processes of the run with it"),
+        (GapCause::Voluntary, "it slept instead of spinning"),
+        (GapCause::Unknown, "the kernel did not report the cause"),
     ];
-    for (cause, why) in told {
+    for (cause, why) in causes {
         let ns = stalled_ns(gaps, cause, calibration);
         let share = ns as f64 / took_ns.max(1) as f64;
         if share >= MIN_SHARE {
             run.notes.push(format!(
-                "the {who} stood still for {:.2} ms, {:.1} % of the run, and it is not known to be the host's: {why}; it is \
-                 in all figures",
+                "the {who} was stalled for {:.2} ms, {:.1} % of the run, not known to be the host's stall: {why}; the \
+                 stall is in all figures",
                 ns as f64 / 1e6,
                 100.0 * share
             ));
@@ -92,8 +92,8 @@ pub fn void_attribution(run: &mut Run, idle: &[SchedulingGap], gaps: &[Schedulin
     if gaps > MAX_UNRATED_GAPS && rate > 2.0 * floor {
         drop_attribution(run);
         run.notes.push(format!(
-            "host gaps came {rate:.0} times a second, more than twice the idle floor of {floor:.0}: what the host took of \
-             the tail cannot be told, raw figures stand"
+            "host gaps came {rate:.0} times a second, more than twice the idle floor of {floor:.0}: the host's share \
+             of the tail is unknown, and the figures are raw"
         ));
     }
 }

@@ -104,7 +104,7 @@ fn process(stat: &str) -> Option<(u32, ProcessTimes)> {
     let (head, rest) = stat.rsplit_once(") ")?;
     let (pid, name) = head.split_once(" (")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     // Fields 4 (parent), 14 to 17 (times) and 39 (last processor) of proc(5); the third field has index 0 here.
     let ticks = (11..15).map(number).sum::<Option<u64>>()?;
     let (parent, cpu) = (number(1)? as u32, number(36)? as usize);

@@ -72,14 +72,14 @@ impl Child {
         stdout: impl Read + Send + 'static,
         role: &'static str,
     ) -> Result<Self, LabError> {
-        let (said, lines) = channel();
+        let (sender, lines) = channel();
         let stdout = BufReader::new(stdout);
-        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         let is_of_the_end = interruption().load(Ordering::Relaxed);
         let mut child = Self { process, stdin, lines, role, is_cleanup: is_of_the_end };
         match child.receive::<()>(ANSWER_TIMEOUT_S)? {
             ChildMessage::Ready => Ok(child),
-            ChildMessage::Result(()) => Err(child.failed("it gave a result before it was ready".to_owned())),
+            ChildMessage::Result(()) => Err(child.failed("it sent a result before it was ready".to_owned())),
             ChildMessage::Error(what) => Err(child.failed(what)),
         }
     }
@@ -99,7 +99,7 @@ impl Child {
     pub fn result<T: DeserializeOwned>(&mut self, seconds: f64) -> Result<T, LabError> {
         match self.receive(seconds as u64 + ANSWER_TIMEOUT_S)? {
             ChildMessage::Result(result) => Ok(result),
-            ChildMessage::Ready => Err(self.failed("it said 'ready' twice".to_owned())),
+            ChildMessage::Ready => Err(self.failed("it reported 'ready' twice".to_owned())),
             ChildMessage::Error(what) => Err(self.failed(what)),
         }
     }
@@ -121,14 +121,16 @@ impl Child {
 
     fn receive<T: DeserializeOwned>(&mut self, seconds: u64) -> Result<ChildMessage<T>, LabError> {
         match self.next_line(seconds) {
-            Ok(line) => serde_json::from_str(&line).map_err(|e| self.failed(format!("it said '{line}' ({e})"))),
+            Ok(line) => {
+                serde_json::from_str(&line).map_err(|e| self.failed(format!("unexpected output '{line}' ({e})")))
+            }
             Err(RecvTimeoutError::Timeout) => Err(LabError::Silent { role: self.role.to_owned(), seconds }),
             Err(RecvTimeoutError::Disconnected) => {
                 let ended = self.process.as_mut().map(std::process::Child::wait);
                 let ended = ended.map_or("a thread".to_owned(), |ended| {
                     ended.map_or_else(|e| e.to_string(), |status| status.to_string())
                 });
-                Err(self.failed(format!("it ended without a word ({ended})")))
+                Err(self.failed(format!("it ended without a result ({ended})")))
             }
         }
     }
@@ -143,7 +145,7 @@ impl Child {
             }
             match self.lines.recv_timeout(left.min(CHECK_INTERVAL)) {
                 Err(RecvTimeoutError::Timeout) if left > CHECK_INTERVAL => left -= CHECK_INTERVAL,
-                said => return said,
+                message => return message,
             }
         }
     }

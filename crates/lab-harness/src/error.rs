@@ -85,9 +85,7 @@ impl LabError {
     pub fn file(path: &std::path::Path, reason: std::io::Error) -> Self {
         Self::File { path: path.display().to_string(), reason }
     }
-}
 
-impl LabError {
     /// Wraps runs of which the last one broke off after `sent` of `count` `things`, and marks that run as not valid.
     /// After a Ctrl-C the reason is the interruption, whatever error the run's processes reported.
     pub fn aborted(mut runs: Vec<Run>, sent: u64, count: u64, things: &str, why: String) -> Self {

@@ -12,16 +12,15 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 
-use tickpath_clock::SchedulingGap;
-use tickpath_clock::{Calibration, Clock, ClockOffset, HostClock, WakeUpSamples, cpus, pin_to_cpu, relax};
+use tickpath_clock::{
+    Calibration, Clock, ClockOffset, HostClock, SchedulingGap, WakeUpSamples, cpus, pin_to_cpu, relax,
+};
 use tickpath_log::SharedWords;
 
 use crate::samples::Samples;
-use crate::{Lab, LabError};
-use crate::{Parent, ProcessRole};
+use crate::{Lab, LabError, Parent, ProcessRole};
 use serde::{Deserialize, Serialize};
-use tickpath_lab_result::histogram;
-use tickpath_lab_result::{Host, Run, Series};
+use tickpath_lab_result::{Host, Run, Series, histogram};
 
 /// Role that answers on a shared cache line or on a socket.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -181,7 +180,8 @@ pub fn measure_transfer(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Resu
     Ok(Some(TransferTiming { transfer_ns, offset }))
 }
 
-/// Takes items until [`MAX_TIMINGS_NS`] have passed, but at least one: with a busy neighbour each item waits for the CPU.
+/// Takes items until [`MAX_TIMINGS_NS`] have passed, but at least one: with a busy neighbour each item waits for the
+/// CPU.
 fn take_in_time<T>(clock: &HostClock, each: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let (start, mut is_first) = (clock.ticks(), true);
     each.take_while(move |_| std::mem::take(&mut is_first) || clock.ns_between(start, clock.ticks()) < MAX_TIMINGS_NS)
@@ -226,14 +226,15 @@ impl EchoClient<'_> {
         ClockOffset::of(&trips?, self.clock.calibration())
     }
 
-    /// Sets the shared word, and waits for the answer. Returns none after [`ANSWER_TIMEOUT_S`] or the end of the echo process.
+    /// Sets the shared word, and waits for the answer. Returns none after [`ANSWER_TIMEOUT_S`] or the end of the echo
+    /// process.
     fn round_trip(&self, turn: u64) -> Option<()> {
         self.words.word(0).store(turn, Ordering::Release);
-        let (mut looks, mut since) = (0u32, None);
+        let (mut polls, mut since) = (0u32, None);
         while self.words.word(1).load(Ordering::Acquire) != turn {
             relax();
-            looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(POLLS_PER_CLOCK_READ) {
+            polls = polls.wrapping_add(1);
+            if polls.is_multiple_of(POLLS_PER_CLOCK_READ) {
                 let now = self.clock.ticks();
                 let silent_s = self.clock.ns_between(*since.get_or_insert(now), now) / 1_000_000_000;
                 if silent_s > ANSWER_TIMEOUT_S as i64 || is_gone(self.echo) {

@@ -26,6 +26,11 @@ pub trait ProgressSink {
     fn plan(&self, _runs: usize, _seconds: f64) {}
 }
 
+/// Shows no progress.
+impl ProgressSink for () {
+    fn step(&self, _what: &str, _seconds: f64) {}
+}
+
 /// Context that all workloads share: the program to spawn, a folder of the run, the clock, names.
 pub struct Lab<'a> {
     /// Path of this program.
@@ -152,8 +157,8 @@ pub fn remove_topics(which: impl Fn(&str) -> bool) {
     }
     let Ok(topics) = tickpath_log::LogPath::all_in_shared_memory() else { return };
     for topic in topics.iter().filter(|topic| which(topic)) {
-        if let Ok(place) = tickpath_log::LogPath::shared_memory(topic) {
-            let _ = place.remove();
+        if let Ok(path) = tickpath_log::LogPath::shared_memory(topic) {
+            let _ = path.remove();
         }
     }
 }

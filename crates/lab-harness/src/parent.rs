@@ -44,11 +44,11 @@ impl Parent {
     /// Connects to the parent as [`Self::listen`] does, by any two streams.
     pub(crate) fn over(input: impl BufRead + Send + 'static, out: impl Write + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (said, lines) = channel();
+        let (sender, lines) = channel();
         let ended = stop.clone();
         std::thread::spawn(move || {
             for line in input.lines().map_while(Result::ok) {
-                if said.send(line).is_err() {
+                if sender.send(line).is_err() {
                     break;
                 }
             }
@@ -96,8 +96,8 @@ impl Parent {
         self.send(&ChildMessage::<()>::Error(what.to_owned()));
     }
 
-    fn send<T: Serialize>(&self, said: &ChildMessage<T>) {
-        let line = serde_json::to_string(said).expect("plain data");
+    fn send<T: Serialize>(&self, message: &ChildMessage<T>) {
+        let line = serde_json::to_string(message).expect("plain data");
         let mut out = self.out.borrow_mut();
         // A parent that is gone needs no reply.
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());

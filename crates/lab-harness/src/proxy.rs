@@ -6,8 +6,8 @@
 //! ```
 //! The delay of each direction is half of the round trip. Bytes are stamped when they arrive, even while others wait,
 //! so that the delay does not limit the throughput. The end of a connection is delayed like its bytes; and since a
-//! handshake takes a round trip too, no bytes leave before a round trip has passed. [`measure_ping_times`] measures the proxy's own
-//! cost, which is reported beside the figures.
+//! handshake takes a round trip too, no bytes leave before a round trip has passed. [`measure_ping_times`] measures the
+//! proxy's own cost, which is reported beside the figures.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -20,10 +20,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{Clock, HostClock, pin_to_cpu, set_timer_slack, sleep_ns, yield_now};
 
-use crate::ProcessRole;
 use crate::host::on_cpu;
-use crate::{Child, Parent};
-use crate::{Lab, LabError};
+use crate::{Child, Lab, LabError, Parent, ProcessRole};
 use tickpath_lab_result::median;
 
 /// Max round trip, in milliseconds.
@@ -264,8 +262,8 @@ struct Delay {
 
 impl Delay {
     /// Waits until bytes that arrived at `arrived` are due: sleeps until shortly before, then yields the core.
-    fn wait_until_due(&self, came: u64) {
-        let due = came.max(self.opened) + self.delay;
+    fn wait_until_due(&self, arrived: u64) {
+        let due = arrived.max(self.opened) + self.delay;
         loop {
             match self.clock.ns_between(self.clock.ticks(), due) {
                 ..=0 => return,
@@ -306,8 +304,8 @@ impl DelayLine {
                 // A broken connection ends like a closed one.
                 read => read.unwrap_or(0),
             };
-            let taken = self.push(DelayedChunk { arrived: clock.ticks(), bytes: buffer[..bytes].to_vec() });
-            if bytes == 0 || !taken {
+            let is_pushed = self.push(DelayedChunk { arrived: clock.ticks(), bytes: buffer[..bytes].to_vec() });
+            if bytes == 0 || !is_pushed {
                 return;
             }
         }

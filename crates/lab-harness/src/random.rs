@@ -25,8 +25,8 @@ impl SeededRandom {
 
     /// Shuffles the items, with every order equally likely.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
-        for place in (1..things.len()).rev() {
-            things.swap(place, self.below(place + 1));
+        for index in (1..things.len()).rev() {
+            things.swap(index, self.below(index + 1));
         }
     }
 }

@@ -7,8 +7,7 @@ use tickpath_lab_result::{Hop, Run};
 pub fn refuse_loss(run: &mut Run) {
     let (sent, lost) = (run.counts.sent, run.counts.lost);
     if lost > 0 {
-        run.valid = false;
-        run.notes.push(format!("{lost} of {sent} messages were lost: the latencies are those of the others"));
+        run.refuse(format!("{lost} of {sent} messages were lost: the latencies are those of the others"));
     }
 }
 
@@ -17,8 +16,7 @@ pub fn refuse_loss(run: &mut Run) {
 pub fn refuse_reordered(run: &mut Run) {
     for (count, how) in [(run.counts.duplicated, "twice"), (run.counts.reordered, "behind a later one")] {
         if count > 0 {
-            run.valid = false;
-            run.notes.push(format!("{count} of {} messages came {how}: no topic may do that", run.counts.sent));
+            run.refuse(format!("{count} of {} messages came {how}: no topic may do that", run.counts.sent));
         }
     }
 }
@@ -27,7 +25,7 @@ pub fn refuse_reordered(run: &mut Run) {
 /// meanwhile. Notes an unknown number as well.
 pub fn note_reconnects(run: &mut Run, who: &str, reconnects: Option<u64>) {
     let Some(reconnects) = reconnects else {
-        return run.notes.push(format!("the {who}'s client does not tell when it connects anew"));
+        return run.notes.push(format!("the {who}'s client does not report reconnects"));
     };
     if reconnects > 0 {
         *run.figures.entry("reconnects".to_owned()).or_default() += reconnects as f64;
@@ -77,12 +75,11 @@ pub fn refuse_negative(run: &mut Run) {
 /// because it then measures the other processes on that CPU.
 pub fn refuse_starved(run: &mut Run, who: &str, preempted_ns: u64, took_ns: u64) {
     if preempted_ns as f64 > 0.01 * took_ns as f64 {
-        run.valid = false;
         let remedy = match CpuQuota::here() {
             Some(_) => "its CPU quota stopped it, or what else runs there did",
             None => "end what else runs there, or name other CPUs",
         };
-        run.notes.push(format!(
+        run.refuse(format!(
             "the {who} did not have its CPU to itself and waited {:.1} ms for it; {remedy}",
             preempted_ns as f64 / 1e6
         ));

@@ -119,9 +119,9 @@ impl MergedGaps {
     }
 
     /// Returns the ticks of all gaps before this moment.
-    fn ticks_until(&self, at: u64) -> u64 {
-        let next = self.gaps.partition_point(|gap| gap.to <= at);
-        self.ticks_before[next] + self.gaps.get(next).map_or(0, |gap| at.saturating_sub(gap.from))
+    fn ticks_until(&self, ticks: u64) -> u64 {
+        let next = self.gaps.partition_point(|gap| gap.to <= ticks);
+        self.ticks_before[next] + self.gaps.get(next).map_or(0, |gap| ticks.saturating_sub(gap.from))
     }
 }
 
@@ -133,8 +133,8 @@ pub fn save<const N: usize>(path: &Path, rows: &[[u64; N]]) -> Result<(), LabErr
 /// Reads rows of stamps.
 pub fn load<const N: usize>(path: &Path) -> Result<Vec<[u64; N]>, LabError> {
     let bytes = fs::read(path).map_err(|e| LabError::file(path, e))?;
-    let words: Vec<u64> = bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight"))).collect();
-    Ok(words.chunks_exact(N).map(|row| row.try_into().expect("N")).collect())
+    let numbers: Vec<u64> = bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight"))).collect();
+    Ok(numbers.chunks_exact(N).map(|row| row.try_into().expect("N")).collect())
 }
 
 /// Writes gaps to a file.

@@ -73,8 +73,7 @@ pub fn note_quota(run: &mut Run, quota: &CpuQuota) {
     run.figures.insert("cpu_quota".to_owned(), *cpus);
     run.figures.insert("throttled_ns".to_owned(), *throttled_ns as f64);
     if *throttled > 0 {
-        run.valid = false;
-        run.notes.push(format!(
+        run.refuse(format!(
             "a CPU quota of {cpus} CPUs (cgroup {group}) stopped this run in {throttled} of {periods} periods, for {:.1} ms \
              summed over its CPUs: that is in all figures; measure without a CPU limit, or with a larger one",
             *throttled_ns as f64 / 1e6
@@ -93,8 +92,7 @@ pub fn judge(run: &mut Run, crossings: [TransferTiming; 2], steal_percent: Optio
         steal_percent,
     });
     if let Some(apart) = crossings.iter().map(|crossing| crossing.offset).find(|offset| offset.is_apart()) {
-        run.valid = false;
-        run.notes.push(match apart.stepped_back {
+        run.refuse(match apart.stepped_back {
             true => "the counter of a CPU stepped back: no stamp of this run can be trusted; use another clock source"
                 .to_owned(),
             false => format!(
@@ -108,7 +106,7 @@ pub fn judge(run: &mut Run, crossings: [TransferTiming; 2], steal_percent: Optio
         run.figures.remove("one_way_over_transfer_ratio");
         run.notes.push(format!(
             "one cache line took {before:.0} ns before the run and {after:.0} ns after it: the host has moved its CPUs, so \
-             the run is set in no ratio to its floor"
+             the run has no ratio to its floor"
         ));
     }
 }

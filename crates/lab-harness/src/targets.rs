@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_no_server_is_a_log() {
+    fn targets_without_a_server_are_logs() {
         for (target, is_one) in
             [("shm://", true), ("file:///x", true), ("redis+unix:///s?streams", false), ("shm", false), ("", false)]
         {

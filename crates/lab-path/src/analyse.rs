@@ -94,14 +94,14 @@ pub struct JournalContents {
 
 /// Reads a journal, including days that have ended.
 pub fn read(dir: &Path) -> Result<JournalContents, LabError> {
-    let place = LogPath::folder(dir);
-    let logs = logs(&place).map_err(LabError::other)?;
-    let open = |place| Reader::open(place, ReaderStart::Oldest, Registration::Unregistered);
-    let mut log = open(logs.first().unwrap_or(&place))?;
+    let path = LogPath::folder(dir);
+    let logs = logs(&path).map_err(LabError::other)?;
+    let open = |path| Reader::open(path, ReaderStart::Oldest, Registration::Unregistered);
+    let mut log = open(logs.first().unwrap_or(&path))?;
     let mut reading = JournalAnalysis::new(log.calibration());
     reading.log(&mut log)?;
-    for place in logs.iter().skip(1) {
-        reading.log(&mut open(place)?)?;
+    for path in logs.iter().skip(1) {
+        reading.log(&mut open(path)?)?;
     }
     Ok(reading.journal)
 }
@@ -182,22 +182,22 @@ impl JournalAnalysis {
                     received: stamp,
                     ..RequestStamps::default()
                 });
-                let place = (group, stamps.len() - 1);
-                self.positions.insert(order_id, place);
-                self.last = Some(place);
+                let position = (group, stamps.len() - 1);
+                self.positions.insert(order_id, position);
+                self.last = Some(position);
                 Some(group)
             }
             Input::Report(record) => {
                 let report = &record.report;
                 self.journal.inputs += 1;
                 // The first report that answers a request holds its arrival time at the venue.
-                let place = self.positions.remove(&report.client_order_id.0)?;
-                let stamps = self.stamps_at(place)?;
+                let position = self.positions.remove(&report.client_order_id.0)?;
+                let stamps = self.stamps_at(position)?;
                 stamps.arrived = report.venue_stamp;
                 stamps.reported = stamp;
                 stamps.rejected = report.reason != 0;
                 stamps.answered = true;
-                Some(place.0)
+                Some(position.0)
             }
             _ => None,
         }
@@ -212,7 +212,7 @@ impl JournalAnalysis {
     }
 
     fn record_departure(&mut self, left: Departure) {
-        if let Some(stamps) = self.last.take().and_then(|place| self.stamps_at(place)) {
+        if let Some(stamps) = self.last.take().and_then(|position| self.stamps_at(position)) {
             match left.handed_over && !left.queued {
                 true => stamps.handed = left.at,
                 false => stamps.released = left.at,
@@ -229,7 +229,6 @@ impl JournalAnalysis {
     }
 }
 
-/// Returns the core's decision on a request that its lane took.
 fn decision_of(outputs: &Outputs) -> RequestDecision {
     let any = |of: fn(&Output) -> bool| outputs.iter().any(of);
     match () {
@@ -270,7 +269,6 @@ impl RequestGroup {
         self.stamps.iter().map(|s| s.released.max(s.handed)).max().unwrap_or(0)
     }
 
-    /// Returns the stamps of its requests.
     pub(crate) fn into_departures(self) -> impl Iterator<Item = DepartureStamps> {
         let departed =
             |s: RequestStamps| DepartureStamps { received: s.received, handed: s.handed, released: s.released };
@@ -287,7 +285,6 @@ impl RequestGroup {
         }
     }
 
-    /// Returns the requests with this decision.
     fn with_decision(&self, became: RequestDecision) -> impl Iterator<Item = &RequestStamps> {
         self.stamps.iter().filter(move |s| s.decision == became)
     }
@@ -330,8 +327,7 @@ impl RequestGroup {
         let open = |became| self.with_decision(became).filter(|s| !s.answered).count();
         let (left, kept) = (open(RequestDecision::Released), open(RequestDecision::Kept));
         if left > 0 {
-            run.valid = false;
-            run.notes.push(format!("{left} requests had no answer of the venue: they are in no hop that ends there"));
+            run.refuse(format!("{left} requests had no answer of the venue: they are in no hop that ends there"));
         }
         if kept > 0 {
             run.notes.push(format!(

@@ -54,7 +54,6 @@ impl TradingClient {
         }
     }
 
-    /// Records in a run its client and that client's runtime.
     pub(crate) fn describe_client(&self, run: &mut Run) {
         run.client = self.name().to_owned();
         if let Self::Python(python) = self {

@@ -36,18 +36,12 @@ impl SeenTick {
 /// The last quote and the account of a strategy.
 pub(crate) struct Decision {
     top: TopOfBook,
-    account: AccountId,
+    pub account: AccountId,
 }
 
 impl Decision {
-    /// Starts without a quote.
     pub fn new(account: AccountId) -> Self {
         Self { top: TopOfBook::default(), account }
-    }
-
-    /// Returns the account that it trades for.
-    pub fn account(&self) -> AccountId {
-        self.account
     }
 
     /// Returns the last quote in the bytes of a message.

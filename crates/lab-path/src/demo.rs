@@ -22,7 +22,6 @@ use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings, one_publish_per_process};
 use tickpath_lab_tools::scripts::Library;
 
-/// The title of its page.
 const TITLE: &str = "From a tick to an order at a venue";
 
 /// The approximate duration of the demo, in seconds.
@@ -89,8 +88,8 @@ fn measure(
     let (host, floor) = host::run(lab, &host::Settings { seconds: 1.0, cpus: settings.cpus })?;
     result.host = host;
     result.runs.push(floor);
-    let ours = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
-    keep_runs(result, path::run(lab, &ours).map(|run| vec![run]))?;
+    let bus = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
+    keep_runs(result, path::run(lab, &bus).map(|run| vec![run]))?;
     let Some(best) = find_best_placements(lab, settings)? else {
         found.missing.push(
             "redis-server is not installed: with it the same path is run over Redis too. Install it with: \
@@ -99,11 +98,11 @@ fn measure(
         );
         return Ok(());
     };
-    let (python, ours) = (Library::RedisPy.python(lab), Library::Tickpath.python(lab));
-    let pythons = [python.as_ref().ok(), ours.as_ref().ok()];
+    let (python, bus) = (Library::RedisPy.python(lab), Library::Tickpath.python(lab));
+    let pythons = [python.as_ref().ok(), bus.as_ref().ok()];
     let changes = demo_changes(&best, pythons.map(|python| Some(python?.runtime.as_str())));
     measure_changes(lab, settings, result, found, changes, pythons)?;
-    found.missing.extend(ours.err().map(|why| format!("the path in Python over the log: {why}")));
+    found.missing.extend(bus.err().map(|why| format!("the path in Python over the log: {why}")));
     match (python, start(lab, None)?) {
         (Ok(python), Some(server)) => {
             lab.step("python3 with redis-py, one publish a process", 8.0)?;
@@ -279,7 +278,7 @@ fn demo_changes(best: &BestPlacements, [redis_py, tickpath]: [Option<&str>; 2]) 
         ),
     ];
     if redis_py.is_some() {
-        let what = "The path as people write it in Python, and ours in Rust, both over Redis, sleeping, same CPUs";
+        let what = "The path in usual Python code, and ours in Rust, both over Redis, sleeping, same CPUs";
         let name = "python_path_to_rust_path_tick_to_order";
         let both = change(name, what.to_owned(), ["in Python", "in Rust"]);
         let no_ratio = Some("no ratio: in Python the order is JSON, goes over Redis, and has no risk check or journal");
@@ -322,7 +321,7 @@ fn measure_changes(
         }
     }
     let of = |side: DemoSide| sides.iter().find(|(known, _)| *known == side).map_or(&[][..], |(_, measured)| measured);
-    let middle = |side, place: usize| median(of(side).iter().filter_map(|measured| measured[place]).collect());
+    let middle = |side, index: usize| median(of(side).iter().filter_map(|measured| measured[index]).collect());
     let line = |(change, [a, b]): &(DemoChange, [DemoSide; 2])| {
         let pairs = of(*a).iter().zip(of(*b)).map(|([_, a, _], [_, b, _])| [*a, *b]).collect();
         RatioLine { no_ratio: change.no_ratio.map(str::to_owned), ..RatioLine::new(change.name, FIGURE, pairs) }
@@ -333,12 +332,12 @@ fn measure_changes(
         of.sides = change.map(|change| change.sides.map(str::to_owned));
         of
     }));
-    let told = |(change, both): (DemoChange, [DemoSide; 2])| {
+    let measured_change = |(change, both): (DemoChange, [DemoSide; 2])| {
         let waits_alone = both.iter().all(|side| matches!(side, DemoSide::Log { .. }));
         let cpu_ns = both.map(|side| middle(side, 2).filter(|_| waits_alone));
         DemoChange { raw_ns: both.map(|side| middle(side, 0)), cpu_ns, ..change }
     };
-    found.changes = changes.into_iter().map(told).collect();
+    found.changes = changes.into_iter().map(measured_change).collect();
     Ok(())
 }
 
@@ -350,7 +349,7 @@ fn run_side(
     repeat: u32,
 ) -> Result<Run, LabError> {
     let server = |placed: RedisPlacement| {
-        let gone = || LabError::Failed("redis-server was there, and is not any more".to_owned());
+        let gone = || LabError::Failed("redis-server is no longer installed".to_owned());
         start(lab, placed.server_cpu)?.ok_or_else(gone)
     };
     let in_python = |library, python: Option<&Python>, url: &str| {
@@ -430,7 +429,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_message_too_few_is_no_median_and_no_valid_run() {
+    fn a_lost_message_removes_the_median_and_invalidates_the_run() {
         let times = |count: u64| vec![5.0; count as usize];
         let whole = one_publish_run([times(PROCESSES), times(PROCESSES)]);
         assert!(whole.valid && whole.figures["message_one_process_ns"] == 5.0);
@@ -440,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_more_than_one_thing_has_no_ratio() {
+    fn sides_with_several_differences_have_no_ratio() {
         let placed = RedisPlacement { wait: Wait::Block, server_cpu: None, generator_wait: Wait::Block };
         let best = BestPlacements {
             of_all: placed,

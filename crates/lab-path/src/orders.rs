@@ -142,19 +142,19 @@ pub fn run_with(
         }
     }
     let connected = std::mem::take(&mut system.connect_costs);
-    let (told, heard_beside) = system.stop()?;
+    let (oms_messages, side_reports) = system.stop()?;
     measure_floor()?;
     let mut runs = evaluate(lab, settings, &measured, &idle)?;
     if let Some(first) = runs.first_mut() {
         first.figures.extend(connected.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        first.figures.extend(heard_beside.map(|heard| ("beside_reports".to_owned(), heard as f64)));
+        first.figures.extend(side_reports.map(|reports| ("beside_reports".to_owned(), reports as f64)));
     }
     if !floor.0.is_empty() {
         let send_ns = floor.p50_ns(lab.clock.calibration());
         runs.iter_mut().for_each(|run| run.figures.extend([("send_ns".to_owned(), send_ns)]));
     }
     if let Some(last) = runs.last_mut() {
-        last.notes.extend(told);
+        last.notes.extend(oms_messages);
     }
     around.end(lab, &mut runs)?;
     let Some((count, (sent, why))) = broke_off else { return Ok(runs) };

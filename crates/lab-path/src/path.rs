@@ -95,22 +95,22 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let roles = PathRoles::of(lab, settings)?;
     let _removed = [(settings.target.as_str(), &roles.topic), ("shm://", &roles.market)]
         .map(|(target, topic)| TopicGuard { target, topic });
-    let told = match &settings.external_client {
+    let outcome = match &settings.external_client {
         None => run_inline(lab, &roles)?,
         Some(client) => run_external(lab, &roles, client)?,
     };
-    let run = assemble(lab, settings, &roles.journal, &told, &idle);
+    let run = assemble(lab, settings, &roles.journal, &outcome, &idle);
     let _ = std::fs::remove_dir_all(&roles.journal);
     roles.lanes.remove()?;
-    let mut run = match (run, &told.fed.broke_off) {
+    let mut run = match (run, &outcome.fed.broke_off) {
         // No tick had led to an order by then.
         (Err(_), Some(why)) => return Err(LabError::Failed(why.clone())),
         (run, _) => run?,
     };
-    add_receiver_cpu(&mut run, told.used_ns);
-    run.notes.extend(told.oms_messages);
+    add_receiver_cpu(&mut run, outcome.used_ns);
+    run.notes.extend(outcome.oms_messages);
     around.end(lab, std::slice::from_mut(&mut run))?;
-    match told.fed.broke_off {
+    match outcome.fed.broke_off {
         None => Ok(run),
         Some(why) => {
             let sent = run.counts.sent;
@@ -119,7 +119,6 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     }
 }
 
-/// Results of the processes of a run.
 struct PathReports {
     fed: FeedResult,
     traded: StrategyResult,
@@ -213,7 +212,6 @@ impl Settings {
         }
     }
 
-    /// Describes the threads and their CPUs.
     fn threads(&self) -> String {
         let [generator, system] = self.cpus;
         let (beside, core) = match (self.layout, &self.external_client) {
@@ -230,7 +228,6 @@ impl Settings {
     }
 }
 
-/// The processes of one run.
 struct PathRoles {
     /// The exchange's process; `None` if the feed is the venue too.
     exchange: Option<ExchangeRole>,
@@ -352,7 +349,7 @@ fn assemble(
     let calibration = lab.clock.calibration();
     let read = analyse::read(journal)?;
     let Some(group) = read.groups.get(&PATH_GROUP) else {
-        return Err(LabError::Failed("no tick came to an order; is a quote in the recording?".to_owned()));
+        return Err(LabError::Failed("no tick led to an order; check that the recording has quotes".to_owned()));
     };
     let file = |name: &str| lab.folder().join(name);
     // Tick, seen, sent, first report, first report of the venue.
@@ -363,8 +360,8 @@ fn assemble(
     let last = rows.iter().flatten().copied().max().unwrap_or(fed.last);
     let found = |name: &str| load_gaps(&file(name)).map(|gaps| clip_gaps(&gaps, fed.first, last));
     let watched = if settings.external_client.is_some() { "oms.gaps" } else { "trader.gaps" };
-    let (ours, feeds) = (found(watched)?, found("feed.gaps")?);
-    let (gaps, feeds) = (attribute_common_stops(&ours, &[&feeds]), attribute_common_stops(&feeds, &[&ours]));
+    let (own, feeds) = (found(watched)?, found("feed.gaps")?);
+    let (gaps, feeds) = (attribute_common_stops(&own, &[&feeds]), attribute_common_stops(&feeds, &[&own]));
     let mut run = group.run(&read.calibration, &gaps);
     describe(&mut run, settings, fed);
     let pairs = |from: usize, to: usize| {
@@ -375,8 +372,9 @@ fn assemble(
     let late = late.hop(calibration, &feeds);
     add_lateness(&mut run, &late);
     run.hops.insert("lateness".to_owned(), late);
-    let (way, service) = (pairs(0, 1), send_to_seen(&published, &rows));
-    let hops = [("one_way", way), ("service", service), ("order_ack", pairs(2, 3)), ("order_round_trip", pairs(2, 4))];
+    let (one_way, service) = (pairs(0, 1), send_to_seen(&published, &rows));
+    let hops =
+        [("one_way", one_way), ("service", service), ("order_ack", pairs(2, 3)), ("order_round_trip", pairs(2, 4))];
     run.hops.extend(hops.map(|(name, samples)| (name.to_owned(), samples.hop(calibration, &gaps))));
     let [arrival, report] = group.venue_stages();
     let stages = [("seen_to_sent", pairs(1, 2)), ("released_to_arrived", arrival), ("arrived_to_reported", report)];
@@ -455,7 +453,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tick_is_timed_from_its_send_and_one_of_several_from_the_first() {
+    fn ticks_of_one_time_are_timed_from_the_first_send() {
         let published = [[10, 11], [20, 25], [20, 26], [30, 90]];
         let seen = |tick, at| [tick, at, 0, 0, 0];
         // 25 is no tick of the feed.

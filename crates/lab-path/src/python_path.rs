@@ -37,7 +37,6 @@ pub struct ScriptTransport<'a> {
     pub url: &'a str,
 }
 
-/// Settings of a process of the path.
 #[derive(Debug, Serialize)]
 struct PathScriptSettings<'a> {
     role: &'a str,
@@ -121,12 +120,10 @@ pub fn run(
     let sends = load::<2>(&out("feed"))?;
     let late = sends.iter().filter(|[intended, called]| called.saturating_sub(*intended) > allowed_ns).count();
     if 100 * late > sends.len() {
-        run.valid = false;
-        run.notes.push(format!("{late} of {} ticks left late by more than the interval", sends.len()));
+        run.refuse(format!("{late} of {} ticks left late by more than the interval", sends.len()));
     }
     if run.counts.lost > 0 || arrived.len() < ticks.len() {
-        run.valid = false;
-        run.notes.push(format!("{} ticks and {} orders were lost", run.counts.lost, ticks.len() - arrived.len()));
+        run.refuse(format!("{} ticks and {} orders were lost", run.counts.lost, ticks.len() - arrived.len()));
     }
     Ok(run)
 }

@@ -27,7 +27,6 @@ impl SendLog {
         gaps.with_extension("sends")
     }
 
-    /// Writes the rows to a file.
     pub fn save(&self, file: &Path) -> Result<(), LabError> {
         save(file, &self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -41,16 +40,9 @@ impl SendLog {
 
 /// A line that stamps the return of each send.
 pub(crate) struct StampedLine<L> {
-    line: L,
-    clock: HostClock,
-    sends: SendLog,
-}
-
-impl<L: Line> StampedLine<L> {
-    /// Stamps the sends of this line.
-    pub fn new(line: L, clock: HostClock, sends: SendLog) -> Self {
-        Self { line, clock, sends }
-    }
+    pub line: L,
+    pub clock: HostClock,
+    pub sends: SendLog,
 }
 
 impl<L: Line> Line for StampedLine<L> {

@@ -43,8 +43,38 @@ pub struct TraderRole {
 impl ProcessRole for TraderRole {
     const NAME: &'static str = "trader";
 
+    /// Runs the trader's process.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        trader(self, parent)
+        let clock = HostClock::get()?;
+        let config = oms_config(&self.oms, &SendLog::default())?;
+        let wait = self.thread.wait()?;
+        // A single thread waits for ticks and reports, so the topic must not choose the wait's length.
+        let of_topic = if (config.layout, wait) == (Layout::Inline, Wait::Adaptive) { Wait::Block } else { wait };
+        if wait == Wait::Adaptive {
+            // Measured here, so that it does not delay the first ticks.
+            WakeUpCost::of_this_host();
+        }
+        let mut topic = connect(&self.target)?.subscriber(&self.topic, StartPosition::Now, of_topic)?;
+        topic.set_warm_up(self.thread.warm);
+        let (mut strategy, gaps) = match config.layout {
+            Layout::Inline => {
+                let mut oms = Inline::open(clock, &config, None).map_err(LabError::other)?;
+                let mut strategy = LaneStrategy::new(self, &clock)?;
+                self.thread.apply()?;
+                parent.ready();
+                let gaps = GapDetector::new(clock).with_kernel_calls(!is_log(&self.target));
+                let gaps = trade_inline(&mut oms, &mut strategy, topic.as_mut(), wait, gaps, parent)?;
+                oms.sequencer().stop().map_err(LabError::other)?;
+                (strategy, gaps)
+            }
+            Layout::Split | Layout::Mutex => trade_split(self, &clock, &config, topic.as_mut(), parent)?,
+        };
+        strategy.result.record_topic(&*topic);
+        save(&self.out, &strategy.rows)?;
+        save(&self.out.with_extension("ticks"), &strategy.ticks)?;
+        save_gaps(&self.out.with_extension("gaps"), &gaps)?;
+        parent.result(&strategy.result);
+        Ok(())
     }
 }
 
@@ -54,7 +84,6 @@ pub(crate) const QUIET_TIMEOUT_NS: i64 = 100_000_000;
 /// Empty turns between two turns with idle work of the topic: in every turn it would delay ticks by its pause.
 const TOPIC_IDLE_EVERY: u32 = 8;
 
-/// The strategy's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct StrategyResult {
     pub missed: u64,
@@ -80,40 +109,6 @@ impl StrategyResult {
         self.reconnects = topic.reconnects();
         (self.duplicates, self.late) = (topic.duplicates().unwrap_or(0), topic.out_of_order().unwrap_or(0));
     }
-}
-
-/// Runs the trader's process.
-pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let config = oms_config(&role.oms, &SendLog::default())?;
-    let wait = role.thread.wait()?;
-    // A single thread waits for ticks and reports, so the topic must not choose the wait's length.
-    let of_topic = if (config.layout, wait) == (Layout::Inline, Wait::Adaptive) { Wait::Block } else { wait };
-    if wait == Wait::Adaptive {
-        // Measured here, so that it does not delay the first ticks.
-        WakeUpCost::of_this_host();
-    }
-    let mut topic = connect(&role.target)?.subscriber(&role.topic, StartPosition::Now, of_topic)?;
-    topic.set_warm_up(role.thread.warm);
-    let (mut strategy, gaps) = match config.layout {
-        Layout::Inline => {
-            let mut oms = Inline::open(clock, &config, None).map_err(LabError::other)?;
-            let mut strategy = LaneStrategy::new(role, &clock)?;
-            role.thread.apply()?;
-            parent.ready();
-            let gaps = GapDetector::new(clock).with_kernel_calls(!is_log(&role.target));
-            let gaps = trade_inline(&mut oms, &mut strategy, topic.as_mut(), wait, gaps, parent)?;
-            oms.sequencer().stop().map_err(LabError::other)?;
-            (strategy, gaps)
-        }
-        Layout::Split | Layout::Mutex => trade_split(role, &clock, &config, topic.as_mut(), parent)?,
-    };
-    strategy.result.record_topic(&*topic);
-    save(&role.out, &strategy.rows)?;
-    save(&role.out.with_extension("ticks"), &strategy.ticks)?;
-    save_gaps(&role.out.with_extension("gaps"), &gaps)?;
-    parent.result(&strategy.result);
-    Ok(())
 }
 
 /// Takes an event off the topic, if there is any; returns the number of events, and the tick if the event was a tick.
@@ -291,7 +286,7 @@ impl LaneStrategy {
     fn warm_up_copy(&self) -> std::io::Result<(Self, Writer)> {
         let requests = self.requests.warm_up_log()?.writer;
         let WarmUpLog { writer, reader: reports } = self.reports.warm_up_log()?;
-        Ok((Self::with_lanes(SessionLanes { requests, reports }, self.decision.account(), 2, &self.clock), writer))
+        Ok((Self::with_lanes(SessionLanes { requests, reports }, self.decision.account, 2, &self.clock), writer))
     }
 
     /// Warms up: answers the last tick again on private lanes and receives its report, and touches the memory of the
@@ -344,7 +339,6 @@ impl LaneStrategy {
         }
     }
 
-    /// Takes the OMS's reports.
     #[inline(never)]
     fn receive_reports(&mut self) -> Result<usize, LabError> {
         let Self { reports, clock, rows, .. } = self;
@@ -359,7 +353,7 @@ impl LaneStrategy {
             }
         };
         let (mut denied, mut lapped) = (0, 0);
-        let heard = reports.drain(8, |next| {
+        let received = reports.drain(8, |next| {
             let message = match next {
                 Next::Message(message) => message,
                 Next::Gap(missed) => return lapped += missed,
@@ -376,7 +370,7 @@ impl LaneStrategy {
         });
         self.result.denied += denied;
         self.result.lapped += lapped;
-        heard.map_err(|e| LabError::Failed(format!("the report log: {e}")))
+        received.map_err(|e| LabError::Failed(format!("the report log: {e}")))
     }
 }
 
@@ -408,7 +402,7 @@ mod tests {
         }
         for stamp in 1..=8 {
             (0..50).for_each(|_| strategy.warm_up());
-            assert_eq!(strategy.receive_reports().expect("the lane is sound"), 0, "nobody has said anything");
+            assert_eq!(strategy.receive_reports().expect("the lane is sound"), 0, "no report was sent");
             let [bid, ask] = [99, 100].map(|price| Price::from_whole(price + stamp as i64));
             let top = TopOfBook { bid, ask, symbol: SYMBOL, ..TopOfBook::default() };
             let (kind, payload) = (Kind::TopOfBook.code(), top.as_bytes());
@@ -434,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rehearses_trades_as_who_does_not() {
+    fn a_warmed_up_strategy_trades_like_a_cold_one() {
         let [(warm, rehearsed), (cold, none)] = [true, false].map(day);
         assert_eq!(warm, cold);
         assert_eq!((rehearsed, none), (350, 0), "before the first tick there is no touch");

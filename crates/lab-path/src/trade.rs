@@ -53,8 +53,19 @@ pub struct ExchangeRole {
 impl ProcessRole for ExchangeRole {
     const NAME: &'static str = "exchange";
 
+    /// Runs the venue's process. The OMS has made the lanes, unless it connects by a socket: then the first result is
+    /// its address.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        exchange(self, parent)
+        let clock = HostClock::get()?;
+        if let Some(journal) = &self.sockets {
+            return exchange_by_sockets(self, journal, clock, parent);
+        }
+        let mut exchange = BenchVenue::open(self, clock)?;
+        self.thread.apply()?;
+        parent.ready();
+        exchange.serve(self.thread.wait()?, &parent.stop_flag())?;
+        parent.result(&());
+        Ok(())
     }
 }
 
@@ -100,8 +111,33 @@ pub struct OmsRole {
 impl ProcessRole for OmsRole {
     const NAME: &'static str = "OMS";
 
+    /// Runs the OMS's process. Its first result is its listening address, the last result its messages to an operator.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        oms(self, parent)
+        let clock = HostClock::get()?;
+        let sends = SendLog::with_capacity(self.line.as_ref().map_or(0, |_| self.expected_orders));
+        let config = oms_config(self, &sends)?;
+        let ticks = market(&self.market, &clock)?;
+        let stop = parent.stop_flag();
+        let (events, event_receiver) = sync_channel(MAX_EVENTS);
+        let (address_sender, addresses) = channel();
+        let server = self.server.as_ref().map(|server| server_config(server, &config, events));
+        let listener = std::thread::spawn(move || collect_events(&event_receiver, &address_sender));
+        let ready = || {
+            parent.ready();
+            let address: Option<String> = self.server.as_ref().and_then(|_| addresses.recv().ok());
+            parent.result(&address);
+        };
+        let gaps = match &server {
+            Some(server) => tickpath_oms_server::run(clock, &config, server, ticks, &stop, ready),
+            None => tickpath_oms_runtime::layout::run(clock, &config, ticks, &stop, ready),
+        };
+        // With it the last sender is dropped, and the listener ends.
+        drop(server);
+        let messages = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        save_gaps(&self.out, &gaps.map_err(LabError::other)?)?;
+        sends.save(&SendLog::file(&self.out))?;
+        parent.result(&messages);
+        Ok(())
     }
 }
 
@@ -116,10 +152,8 @@ pub struct ServerRole {
     pub users: PathBuf,
 }
 
-/// The instrument of a run.
 pub(crate) const SYMBOL: SymbolId = SymbolId(0);
 
-/// The venue of a run.
 pub(crate) const VENUE: VenueId = VenueId(1);
 
 /// Silence after which a client is considered gone: the default of an OMS's settings.
@@ -305,7 +339,6 @@ fn trading_config(role: &OmsRole) -> Result<TradingDefinitions, LabError> {
     Ok(TradingDefinitions { instruments, accounts, venues, sessions, ..TradingDefinitions::default() })
 }
 
-/// Parses an ack level.
 pub(crate) fn parse_ack_level(word: &str) -> Result<AckLevel, LabError> {
     match word {
         "os" => Ok(AckLevel::Os),
@@ -314,7 +347,6 @@ pub(crate) fn parse_ack_level(word: &str) -> Result<AckLevel, LabError> {
     }
 }
 
-/// Returns the configuration of the OMS that a role describes.
 pub(crate) fn oms_config(role: &OmsRole, sends: &SendLog) -> Result<Config, LabError> {
     let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(LogPath::folder(&role.journal)) };
     let layout =
@@ -347,7 +379,7 @@ fn line(address: &str, sends: SendLog) -> Result<OmsLineConfig, LabError> {
     let open = LineFactory::new(move || {
         let line = TcpLine::new(address.clone(), "bench").map_err(|e| e.to_string())?;
         let clock = HostClock::get().map_err(|e| e.to_string())?;
-        Ok(Box::new(StampedLine::new(line, clock, sends.clone())) as Box<dyn tickpath_venue::Line>)
+        Ok(Box::new(StampedLine { line, clock, sends: sends.clone() }) as Box<dyn tickpath_venue::Line>)
     });
     Ok(OmsLineConfig {
         id: LineId { venue: VENUE, line: 0 },
@@ -370,37 +402,8 @@ pub(crate) fn market(name: &Option<String>, clock: &HostClock) -> Result<Option<
 
 /// Returns the configuration of a tick topic in shared memory, as the bus makes it.
 pub(crate) fn market_config(name: &str) -> Result<LogConfig, LabError> {
-    let place = LogPath::shared_memory(name).map_err(tickpath_log::LogOpenError::from)?;
-    Ok(LogConfig::topic(place, tickpath_log::OverflowPolicy::Overwrite))
-}
-
-/// Runs the OMS's process. Its first result is its listening address, the last result its messages to an operator.
-pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let sends = SendLog::with_capacity(role.line.as_ref().map_or(0, |_| role.expected_orders));
-    let config = oms_config(role, &sends)?;
-    let ticks = market(&role.market, &clock)?;
-    let stop = parent.stop_flag();
-    let (events, heard) = sync_channel(MAX_EVENTS);
-    let (place, places) = channel();
-    let server = role.server.as_ref().map(|server| server_config(server, &config, events));
-    let listener = std::thread::spawn(move || collect_events(&heard, &place));
-    let ready = || {
-        parent.ready();
-        let place: Option<String> = role.server.as_ref().and_then(|_| places.recv().ok());
-        parent.result(&place);
-    };
-    let gaps = match &server {
-        Some(server) => tickpath_oms_server::run(clock, &config, server, ticks, &stop, ready),
-        None => tickpath_oms_runtime::layout::run(clock, &config, ticks, &stop, ready),
-    };
-    // With it the last sender is dropped, and the listener ends.
-    drop(server);
-    let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    save_gaps(&role.out, &gaps.map_err(LabError::other)?)?;
-    sends.save(&SendLog::file(&role.out))?;
-    parent.result(&told);
-    Ok(())
+    let path = LogPath::shared_memory(name).map_err(tickpath_log::LogOpenError::from)?;
+    Ok(LogConfig::topic(path, tickpath_log::OverflowPolicy::Overwrite))
 }
 
 fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEvent>) -> ServerConfig {
@@ -420,22 +423,22 @@ fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEv
 }
 
 /// Forwards the OMS's listening address, and returns the events that no run should have.
-fn collect_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<String> {
+fn collect_events(events: &Receiver<ServerEvent>, addresses: &Sender<String>) -> Vec<String> {
     const MAX_EVENTS_KEPT: usize = 10;
-    let (mut told, mut more, mut has_clients) = (Vec::new(), 0, false);
+    let (mut messages, mut more, mut has_clients) = (Vec::new(), 0, false);
     for event in events {
         match &event {
-            ServerEvent::Listening(place) => drop(places.send(place.clone())),
+            ServerEvent::Listening(address) => drop(addresses.send(address.clone())),
             ServerEvent::LoggedIn { .. } => has_clients = true,
             // The OMS makes the venue's lanes, so it is up before the venue.
             ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_) | Notice::LineUp(_)) if !has_clients => {}
             ServerEvent::Disconnected { why, user, .. } if why == "it logged out" || user == SIDE_USER => {}
-            _ if told.len() == MAX_EVENTS_KEPT => more += 1,
-            _ => told.push(format!("the OMS told its operator: {event}")),
+            _ if messages.len() == MAX_EVENTS_KEPT => more += 1,
+            _ => messages.push(format!("the OMS reported: {event}")),
         }
     }
-    told.extend((more > 0).then(|| format!("the OMS told its operator {more} more sentences")));
-    told
+    messages.extend((more > 0).then(|| format!("the OMS reported {more} more events")));
+    messages
 }
 
 /// The venue on lanes that the OMS has made, polled by the thread that owns it.
@@ -466,7 +469,6 @@ impl BenchVenue {
         Ok(done > 0)
     }
 
-    /// Runs turns until the stop flag is set.
     pub fn serve(&mut self, wait: Wait, stop: &AtomicBool) -> Result<(), LabError> {
         let rest = match wait {
             Wait::Busy => IdleAction::Spin,
@@ -478,21 +480,6 @@ impl BenchVenue {
         }
         Ok(())
     }
-}
-
-/// Runs the venue's process. The OMS has made the lanes, unless it connects by a socket: then the first result is its
-/// address.
-pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    if let Some(journal) = &role.sockets {
-        return exchange_by_sockets(role, journal, clock, parent);
-    }
-    let mut exchange = BenchVenue::open(role, clock)?;
-    role.thread.apply()?;
-    parent.ready();
-    exchange.serve(role.thread.wait()?, &parent.stop_flag())?;
-    parent.result(&());
-    Ok(())
 }
 
 fn exchange_by_sockets(
@@ -542,14 +529,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_read_and_told_again() {
+    fn an_order_spec_round_trips_through_its_text() {
         let spec = OrderSpec::default();
         assert_eq!(spec.to_string().parse(), Ok(spec.clone()));
         assert_eq!(spec.order().unwrap().quantity, Quantity::from_whole(33));
     }
 
     #[test]
-    fn bad_orders_say_what_is_wrong() {
+    fn bad_order_specs_are_refused_with_the_reason() {
         for (text, word) in [
             ("side=up", "buy or sell"),
             ("qty=0", "above zero"),

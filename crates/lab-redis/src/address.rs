@@ -1,17 +1,14 @@
-//! Address of a Redis server, its login, and a socket to it.
+//! Address of a Redis server, and its login.
 
-use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fmt, io};
 
 use redis::{ConnectionAddr, IntoConnectionInfo};
 use serde::{Deserialize, Serialize};
 
 use tickpath_lab_harness::LabError;
+use tickpath_lab_tools::redis_socket::RedisSocket;
 
 /// Max time for a server to accept, and to answer.
 pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -78,7 +75,6 @@ impl BenchAddress {
         }
     }
 
-    /// Returns its Unix socket, if it has one.
     pub fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
@@ -91,21 +87,20 @@ impl BenchAddress {
 
     /// Returns redis-benchmark's arguments for this server, without a password.
     pub fn arguments(&self) -> Vec<String> {
-        let place = match &self.socket {
+        let target = match &self.socket {
             Some(path) => vec![("-s", path.display().to_string())],
             None => vec![("-h", self.host.clone()), ("-p", self.port.to_string())],
         };
         let login = [(self.database != 0).then(|| ("--dbnum", self.database.to_string()))];
-        let all = place.into_iter().chain(login.into_iter().flatten());
+        let all = target.into_iter().chain(login.into_iter().flatten());
         all.flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
     }
 
-    /// Returns the commands that log in.
     pub fn login(&self) -> Vec<Vec<String>> {
         let mut commands = Vec::new();
         if let Some(password) = &self.password {
-            let words = ["AUTH".to_owned()].into_iter().chain(self.username.clone()).chain([password.clone()]);
-            commands.push(words.collect());
+            let arguments = ["AUTH".to_owned()].into_iter().chain(self.username.clone()).chain([password.clone()]);
+            commands.push(arguments.collect());
         }
         if self.database != 0 {
             commands.push(vec!["SELECT".to_owned(), self.database.to_string()]);
@@ -114,13 +109,11 @@ impl BenchAddress {
     }
 
     /// Opens a socket to the server, which times out after a silence of [`SERVER_TIMEOUT`].
-    pub fn connect(&self) -> io::Result<BenchSocket> {
-        let stream = match &self.socket {
-            Some(path) => BenchSocket::Unix(UnixStream::connect(path)?),
-            None => BenchSocket::Tcp(self.connect_tcp()?),
-        };
-        stream.set_timeout(SERVER_TIMEOUT)?;
-        Ok(stream)
+    pub fn connect(&self) -> io::Result<RedisSocket> {
+        match &self.socket {
+            Some(path) => RedisSocket::unix(path, SERVER_TIMEOUT),
+            None => RedisSocket::tcp((self.host.as_str(), self.port), SERVER_TIMEOUT),
+        }
     }
 
     /// Returns an I/O error as a sentence with the remedy.
@@ -141,20 +134,6 @@ impl BenchAddress {
             _ => format!("{name} does not answer ({error}); check host and port, and whether the server runs"),
         }
     }
-
-    fn connect_tcp(&self) -> io::Result<TcpStream> {
-        let mut refused = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
-        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, SERVER_TIMEOUT) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    return Ok(stream);
-                }
-                Err(e) => refused = e,
-            }
-        }
-        Err(refused)
-    }
 }
 
 impl fmt::Debug for BenchAddress {
@@ -164,74 +143,12 @@ impl fmt::Debug for BenchAddress {
     }
 }
 
-/// A socket to a server.
-#[derive(Debug)]
-pub(super) enum BenchSocket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl BenchSocket {
-    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nonblocking(nonblocking),
-            Self::Unix(stream) => stream.set_nonblocking(nonblocking),
-        }
-    }
-
-    fn set_timeout(&self, patience: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => {
-                stream.set_read_timeout(Some(patience))?;
-                stream.set_write_timeout(Some(patience))
-            }
-            Self::Unix(stream) => {
-                stream.set_read_timeout(Some(patience))?;
-                stream.set_write_timeout(Some(patience))
-            }
-        }
-    }
-}
-
-impl Read for BenchSocket {
-    #[inline]
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for BenchSocket {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl AsRawFd for BenchSocket {
-    fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Self::Tcp(stream) => stream.as_raw_fd(),
-            Self::Unix(stream) => stream.as_raw_fd(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn urls_name_servers_and_no_name_tells_a_password() {
+    fn server_names_hide_the_password() {
         for (url, name, arguments) in [
             ("redis://127.0.0.1:7000", "redis://127.0.0.1:7000", "-h 127.0.0.1 -p 7000"),
             ("redis://localhost", "redis://localhost:6379", "-h localhost -p 6379"),
@@ -246,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_refused_without_telling_the_password() {
+    fn bad_urls_are_refused_without_their_password() {
         for url in ["", "shm://", "redis://", "rediss://:secret@h:1", "redis://:secret@h:1?streams", "h:1"] {
             let sentence = BenchAddress::parse(url).unwrap_err().to_string();
             assert!(sentence.contains("redis+unix://") && !sentence.contains("secret"), "{url}: {sentence}");

@@ -38,8 +38,7 @@ use server::SetGetServer;
 use tickpath_lab_compare::in_turn;
 use tickpath_lab_harness::attribution::drop_attribution;
 use tickpath_lab_harness::samples::{Samples, load};
-use tickpath_lab_harness::{Lab, LabError, StabilityCheck};
-use tickpath_lab_harness::{Parent, ProcessRole};
+use tickpath_lab_harness::{Lab, LabError, Parent, ProcessRole, StabilityCheck};
 use tickpath_lab_result::{MessageCounts, ResultFile, Run};
 
 /// All clients, in the order of their turns. A new client adds its file and its entry here.
@@ -126,12 +125,10 @@ impl<'a> ClientRepetition<'a> {
         turns
     }
 
-    /// Estimates the duration.
     fn seconds(&self) -> f64 {
         self.case.seconds(self.pairs, self.route.network_ns)
     }
 
-    /// Runs the turn.
     fn run(
         &self,
         lab: &Lab<'_>,
@@ -203,8 +200,7 @@ impl<'a> ClientRepetition<'a> {
     /// Returns the run of a failed turn.
     fn failed(&self, settings: &Settings, runtimes: &Runtimes, target: &SetGetServer, error: &LabError) -> Run {
         let mut run = self.describe(settings, runtimes, target);
-        run.valid = false;
-        run.notes.push(error.to_string());
+        run.refuse(error.to_string());
         run
     }
 }
@@ -260,15 +256,13 @@ fn add_outcome(run: &mut Run, outcome: &SetGetResult, wanted: u64) {
     let with_connect = per_s(connect_ns + elapsed_ns).map(|rate| ("throughput_with_connect_per_s".to_owned(), rate));
     run.figures.extend(with_connect);
     if mismatched > 0 {
-        run.valid = false;
-        run.notes.push(format!(
-            "{mismatched} keys did not hold what was set; look for somebody else who writes to them, or a server that \
-             evicts keys"
+        run.refuse(format!(
+            "{mismatched} keys did not hold what was set; look for another client that writes to them, or a server \
+             that evicts keys"
         ));
     }
     if pairs != wanted {
-        run.valid = false;
-        run.notes.push(format!("{pairs} of {wanted} pairs came to their end; try again"));
+        run.refuse(format!("{pairs} of {wanted} pairs completed; try again"));
     }
 }
 
@@ -277,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_client_has_a_name_of_its_own_and_a_process() {
+    fn every_client_has_a_unique_name_and_a_process() {
         for client in SetGetClient::all() {
             assert_eq!(client.name.parse(), Ok(client));
             assert!(ClientCase::of(client).count() > 0, "{client} has no workers");

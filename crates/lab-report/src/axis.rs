@@ -33,10 +33,10 @@ impl Axis {
 
     /// Returns an axis from zero to a round number that is at least as large as every value.
     pub(super) fn linear(values: impl Iterator<Item = f64>) -> Self {
-        let most = values.filter(|value| DRAWABLE.contains(value)).fold(0.0, f64::max);
-        let most = if most > 0.0 { most } else { 1.0 };
-        let power = power_below(most);
-        let fits = |(times, _): &(f64, u32)| times * power >= most * (1.0 - TOLERANCE);
+        let largest = values.filter(|value| DRAWABLE.contains(value)).fold(0.0, f64::max);
+        let largest = if largest > 0.0 { largest } else { 1.0 };
+        let power = power_below(largest);
+        let fits = |(times, _): &(f64, u32)| times * power >= largest * (1.0 - TOLERANCE);
         let (times, parts) = ROUND.into_iter().find(fits).unwrap_or(ROUND[ROUND.len() - 1]);
         let high = times * power;
         let marks = (0..=parts).map(|part| high * f64::from(part) / f64::from(parts)).collect();
@@ -61,12 +61,10 @@ impl Axis {
         }
     }
 
-    /// Returns the values of the marks, the smallest first.
     pub(super) fn marks(&self) -> &[f64] {
         &self.marks
     }
 
-    /// Returns both ends.
     pub(super) const fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }

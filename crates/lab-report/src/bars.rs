@@ -53,10 +53,10 @@ impl RatioScale {
 
     fn header(&self) -> String {
         let name = |mark: &f64| {
-            let place = self.place(*mark);
-            let last = if place > 92.0 { " last" } else { "" };
-            let side = if place < 8.0 { " first" } else { last };
-            format!("<text class=\"tick{side}\" x=\"{place:.2}%\" y=\"12\">{}</text>", escaped(&multiple(*mark)))
+            let x = self.place(*mark);
+            let last = if x > 92.0 { " last" } else { "" };
+            let side = if x < 8.0 { " first" } else { last };
+            format!("<text class=\"tick{side}\" x=\"{x:.2}%\" y=\"12\">{}</text>", escaped(&multiple(*mark)))
         };
         let names: String = self.marks.iter().map(name).collect();
         format!("<svg class=\"cell\" height=\"16\">{names}</svg>")
@@ -97,8 +97,8 @@ fn row(one: &Comparison, scale: Option<&RatioScale>) -> Vec<String> {
         bar.unwrap_or_else(|| NONE.to_owned()),
         format!("<b>{}</b>", one.ratio.map_or_else(|| NONE.to_owned(), multiple)),
         escaped(&match interval(one).into_iter().chain(one.note.clone()).collect::<Vec<_>>() {
-            told if told.is_empty() => NONE.to_owned(),
-            told => told.join("; "),
+            notes if notes.is_empty() => NONE.to_owned(),
+            notes => notes.join("; "),
         }),
         escaped(&one.figure),
         value(one.a),

@@ -19,13 +19,13 @@ fn change_box(of: &Comparison) -> Option<String> {
     let (change, [a_name, b_name]) = (of.change.as_ref()?, of.sides.as_ref()?);
     let longest = [of.a, of.b].into_iter().flatten().fold(0.0, f64::max);
     let side = |name: &str, value: Option<f64>| {
-        let told = value.map_or_else(|| NONE.to_owned(), |value| figure(&of.figure, value));
+        let shown = value.map_or_else(|| NONE.to_owned(), |value| figure(&of.figure, value));
         let width = value.filter(|_| longest > 0.0).map_or(0.0, |value| (100.0 * value / longest).max(0.5));
         format!(
             "<div class=\"side\"><span>{}</span><b>{}</b><svg class=\"cell\" height=\"10\" aria-hidden=\"true\"><rect \
              class=\"bar\" width=\"{width:.1}%\" height=\"10\"/></svg></div>\n",
             escaped(name),
-            escaped(&told)
+            escaped(&shown)
         )
     };
     let ratio = of.ratio.map_or(String::new(), |ratio| format!("<p class=\"times\">{}</p>\n", multiple(ratio)));

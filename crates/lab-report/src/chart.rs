@@ -6,7 +6,6 @@
 use super::axis::Axis;
 use super::markup::escaped;
 
-/// The width of every chart.
 pub(super) const WIDTH: f64 = 520.0;
 
 /// Space for the marks of the vertical axis, and for the marks and the name of the horizontal axis.
@@ -65,18 +64,17 @@ impl ChartFrame {
     }
 
     /// Draws a line through points, with a tooltip if `words` is not empty.
-    pub(super) fn line(&self, points: &[(f64, f64)], classes: &str, words: &str) -> String {
+    pub(super) fn line(&self, points: &[(f64, f64)], classes: &str, label: &str) -> String {
         let points: Vec<String> =
             points.iter().map(|(along, up)| format!("{:.1},{:.1}", self.x(*along), self.y(*up))).collect();
         let points = points.join(" ");
-        let title = if words.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(words)) };
+        let title = if label.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(label)) };
         format!("<polyline class=\"line {classes}\" points=\"{points}\">{title}</polyline>\n")
     }
 }
 
 /// The end of a line.
 pub(super) struct LineEnd {
-    /// The line's number.
     pub number: usize,
     /// The end of the line; `None` if its label is at the height of the whole line.
     pub x: Option<f64>,
@@ -84,13 +82,9 @@ pub(super) struct LineEnd {
 }
 
 /// Labels of a chart's lines, in the order of their numbers: beside the lines if they fit, otherwise in a legend.
-pub(super) struct LineLabels(Vec<String>);
+pub(super) struct LineLabels(pub(super) Vec<String>);
 
 impl LineLabels {
-    pub(super) const fn new(labels: Vec<String>) -> Self {
-        Self(labels)
-    }
-
     /// Returns the right end of the lines, which leaves room for the labels.
     pub(super) fn line_end(&self) -> f64 {
         WIDTH - if self.fits_beside() { 16.0 + LETTER_WIDTH * self.longest() as f64 } else { 36.0 }
@@ -111,13 +105,13 @@ impl LineLabels {
         let right = frame.right;
         let mut drawn = String::new();
         for (end, y) in ends.iter().zip(spread_labels(&wanted, frame.top + 4.0, frame.bottom)) {
-            let look = line_classes(end.number);
+            let classes = line_classes(end.number);
             if let Some(x) = end.x.filter(|x| right - x > 3.0 || (y - end.y).abs() > 6.0) {
                 let path = format!("M{x:.1} {:.1} L{:.1} {y:.1} h4", end.y, right + 2.0);
-                drawn += &format!("<path class=\"thread {look}\" d=\"{path}\"/>\n");
+                drawn += &format!("<path class=\"thread {classes}\" d=\"{path}\"/>\n");
             }
             let (x, y, word) = (right + 8.0, y + 4.0, escaped(&self.0[end.number]));
-            drawn += &format!("<text class=\"word {look}\" x=\"{x:.1}\" y=\"{y:.1}\">{word}</text>\n");
+            drawn += &format!("<text class=\"word {classes}\" x=\"{x:.1}\" y=\"{y:.1}\">{word}</text>\n");
         }
         drawn
     }
@@ -128,9 +122,9 @@ impl LineLabels {
             return String::new();
         }
         let item = |(number, word): (usize, &String)| {
-            let look = line_classes(number);
+            let classes = line_classes(number);
             format!(
-                "<li><svg class=\"key\" viewBox=\"0 0 30 8\" aria-hidden=\"true\"><line class=\"line {look}\" \
+                "<li><svg class=\"key\" viewBox=\"0 0 30 8\" aria-hidden=\"true\"><line class=\"line {classes}\" \
                  x1=\"0\" y1=\"4\" x2=\"30\" y2=\"4\"/></svg>{}</li>\n",
                 escaped(word)
             )
@@ -178,15 +172,15 @@ fn spread_labels(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
     let mut heights = wanted.to_vec();
-    let mut least = top;
-    for place in &order {
-        heights[*place] = heights[*place].max(least);
-        least = heights[*place] + LABEL_STEP;
+    let mut min_y = top;
+    for index in &order {
+        heights[*index] = heights[*index].max(min_y);
+        min_y = heights[*index] + LABEL_STEP;
     }
-    let mut most = bottom;
-    for place in order.iter().rev() {
-        heights[*place] = heights[*place].min(most);
-        most = heights[*place] - LABEL_STEP;
+    let mut max_y = bottom;
+    for index in order.iter().rev() {
+        heights[*index] = heights[*index].min(max_y);
+        max_y = heights[*index] - LABEL_STEP;
     }
     heights
 }
@@ -196,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_keep_apart() {
+    fn labels_keep_apart() {
         for wanted in [vec![], vec![50.0], vec![200.0; 9], vec![0.0, 300.0, 150.0, 151.0, 149.0], vec![f64::NAN, 10.0]]
         {
             let mut heights = spread_labels(&wanted, 20.0, 240.0);

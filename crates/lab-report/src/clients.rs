@@ -98,8 +98,8 @@ fn summary(runs: &[Run]) -> Vec<ClientSummary> {
 /// workload.
 fn key(run: &Run) -> Option<(String, u64, ClientRoute)> {
     let transport = run.params.text("transport")?;
-    let rtt_ms = run.params.0.get("rtt_ms")?.as_f64()?;
-    let workers = run.params.0.get("workers")?.as_u64()?;
+    let rtt_ms = run.params.number("rtt_ms")?;
+    let workers = run.params.whole("workers")?;
     Some((run.client.clone(), workers, ClientRoute { transport, rtt_ms }))
 }
 

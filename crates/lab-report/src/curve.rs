@@ -11,7 +11,6 @@ use tickpath_lab_result::{Hop, PERCENTILES};
 /// Points of a curve: 1/(1−q), and nanoseconds.
 pub(super) type CurvePoints = Vec<(f64, f64)>;
 
-/// The height of a chart of curves.
 pub(super) const HEIGHT: f64 = 300.0;
 
 /// Returns the curve of a hop, from the whole histogram if the file has it, otherwise through the percentiles.

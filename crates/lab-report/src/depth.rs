@@ -96,7 +96,7 @@ fn lines(runs: &[&Run]) -> Vec<DepthLine> {
 }
 
 fn depth_of(run: &Run) -> Option<u64> {
-    run.params.0.get("depth")?.as_u64().filter(|depth| *depth > 0)
+    run.params.whole("depth").filter(|depth| *depth > 0)
 }
 
 impl DepthPoint {
@@ -134,14 +134,14 @@ impl DepthLine {
 
     fn draw(&self, frame: &ChartFrame, number: usize) -> String {
         let points: Vec<(f64, f64)> = self.points.iter().map(|point| (point.depth as f64, point.per_s)).collect();
-        let look = line_classes(number);
-        let mut drawn = frame.line(&points, &look, &self.label);
+        let classes = line_classes(number);
+        let mut drawn = frame.line(&points, &classes, &self.label);
         for point in self.points.iter().filter(|point| point.is_knee) {
             let (x, y) = (frame.x(point.depth as f64), frame.y(point.per_s));
-            let words = format!("{}: 90 % of the best at depth {}", self.label, count(point.depth));
+            let title = format!("{}: 90 % of the best at depth {}", self.label, count(point.depth));
             drawn += &format!(
-                "<circle class=\"knee {look}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{}</title></circle>\n",
-                escaped(&words)
+                "<circle class=\"knee {classes}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{}</title></circle>\n",
+                escaped(&title)
             );
         }
         drawn
@@ -181,13 +181,13 @@ impl CommandSweep {
     }
 
     fn chart(&self) -> String {
-        let words = LineLabels::new(self.lines.iter().map(DepthLine::label_with_gain).collect());
+        let labels = LineLabels(self.lines.iter().map(DepthLine::label_with_gain).collect());
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let along = Axis::logarithmic(points().map(|point| point.depth as f64));
         let up = Axis::logarithmic(points().map(|point| point.per_s));
         let Some((along, up)) = along.zip(up) else { return String::new() };
         let frame =
-            ChartFrame { right: words.line_end(), top: TOP, bottom: HEIGHT - BOTTOM_SPACE, x_axis: along, y_axis: up };
+            ChartFrame { right: labels.line_end(), top: TOP, bottom: HEIGHT - BOTTOM_SPACE, x_axis: along, y_axis: up };
         let mut body = frame.y_marks(short, "commands a second") + &frame.x_marks(short, "commands sent together");
         let mut ends = Vec::new();
         for (number, line) in self.lines.iter().enumerate() {
@@ -199,9 +199,9 @@ impl CommandSweep {
                 y: frame.y(last.per_s),
             }));
         }
-        body += &words.draw_beside(&frame, &ends);
+        body += &labels.draw_beside(&frame, &ends);
         let title = format!("{}: throughput over depth", self.name);
-        drawing(HEIGHT, &title, "Both axes are logarithmic; the table has the figures.", &body) + &words.legend()
+        drawing(HEIGHT, &title, "Both axes are logarithmic; the table has the figures.", &body) + &labels.legend()
     }
 }
 

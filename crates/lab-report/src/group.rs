@@ -41,18 +41,14 @@ pub(super) fn block(run: &Run, name: &str, width: usize, ink: TerminalStyle) -> 
     for (label, hop) in rows(run) {
         text += &format!("{}\n", row(label, hop, &shown));
     }
-    if has_nearest_rank(run) {
+    // A percentile with too few samples is marked.
+    if rows(run).iter().any(|(_, hop)| hop.percentiles().contains(&None) && hop.nearest_ranks().is_some()) {
         text += &format!("{}\n", ink.faint(NEAREST_RANK));
     }
     for line in wrapped(&outcome(run).join("   "), width, 2) {
         text += &format!("{line}\n");
     }
     text
-}
-
-/// Returns whether the block of this run marks a percentile with too few samples.
-fn has_nearest_rank(run: &Run) -> bool {
-    rows(run).iter().any(|(_, hop)| hop.percentiles().contains(&None) && hop.nearest_ranks().is_some())
 }
 
 fn title(run: &Run, name: &str) -> String {
@@ -125,9 +121,9 @@ fn outcome(run: &Run) -> Vec<String> {
         number("acked_per_s").map(|rate| format!("{} orders acked a second", count(rate as u64))),
         time("send_ns", "one send"),
         number("memory_per_session_bytes").map(|size| format!("{} a session", bytes(size))),
-        number("connected_cpu_percent").map(|share| format!("{share:.0} % of a processor while nobody sends")),
+        number("connected_cpu_percent").map(|share| format!("{share:.0} % of a processor while no client sends")),
         time("receiver_cpu_per_message_ns", "processor time an order"),
-        number("beside_reports").map(|heard| format!("{} reports heard beside", count(heard as u64))),
+        number("beside_reports").map(|reports| format!("{} reports received beside", count(reports as u64))),
         time("resume_ns", "live within"),
         number("resume_reports_per_s").map(|rate| format!("{} reports a second", count(rate as u64))),
         time("restart_to_ready_ns", "ready within"),

@@ -52,9 +52,9 @@ const MAX_LEAD_SENTENCES: usize = 4;
 
 /// Returns the headlines and the table of contents.
 fn header(result: &ResultFile, sections: &[PageSection]) -> String {
-    let told = headlines(result);
+    let sentences = headlines(result);
     let (first, others) =
-        told.split_at(if told.len() > MAX_LEAD_SENTENCES + 1 { MAX_LEAD_SENTENCES } else { told.len() });
+        sentences.split_at(if sentences.len() > MAX_LEAD_SENTENCES + 1 { MAX_LEAD_SENTENCES } else { sentences.len() });
     let alarm = invalid(result);
     let class = |line: &String| if alarm.as_ref() == Some(line) { " class=\"alarm\"" } else { "" };
     let items = |lines: &[String]| {

@@ -20,15 +20,10 @@ pub(super) fn percentiles_in(room: usize, each: usize) -> Vec<usize> {
 /// Colours, if they are enabled.
 #[derive(Clone, Copy)]
 pub(super) struct TerminalStyle {
-    colour: bool,
+    pub(super) colour: bool,
 }
 
 impl TerminalStyle {
-    /// Enables or disables colours.
-    pub(super) fn new(colour: bool) -> Self {
-        Self { colour }
-    }
-
     pub(super) fn strong(self, text: &str) -> String {
         self.painted("1", text)
     }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::axis::Axis;
 use super::chart::{BOTTOM_SPACE, ChartFrame, LineEnd, LineLabels, drawing, line_classes};
 use super::markup::escaped;
@@ -39,7 +37,7 @@ fn promise(run: &Run) -> Option<String> {
 }
 
 fn rate(run: &Run) -> Option<f64> {
-    run.params.0.get("rate_per_s").and_then(Value::as_f64)
+    run.params.number("rate_per_s")
 }
 
 fn point(run: &Run) -> Option<LoadPoint> {
@@ -74,23 +72,23 @@ fn chart(promise: &str, runs: &[&Run]) -> Option<String> {
     let points = || lines.iter().flat_map(|(_, points)| points);
     let along = Axis::logarithmic(points().map(|point| point.0))?;
     let up = Axis::logarithmic(points().flat_map(|(_, p50, p99)| [Some(*p50), *p99]).flatten().map(|ns| ns as f64))?;
-    let words = LineLabels::new(lines.iter().map(|(label, _)| label.clone()).collect());
+    let legend = LineLabels(lines.iter().map(|(label, _)| label.clone()).collect());
     let frame =
-        ChartFrame { right: words.line_end(), top: TOP, bottom: HEIGHT - BOTTOM_SPACE, x_axis: along, y_axis: up };
+        ChartFrame { right: legend.line_end(), top: TOP, bottom: HEIGHT - BOTTOM_SPACE, x_axis: along, y_axis: up };
     let mut body = frame.y_marks(duration, HOP) + &frame.x_marks(short, "messages a second");
     let mut ends = Vec::new();
     for (number, (label, points)) in lines.iter().enumerate() {
-        let look = line_classes(number);
+        let classes = line_classes(number);
         let tail: Vec<(f64, f64)> = points.iter().filter_map(|(rate, _, p99)| Some((*rate, (*p99)? as f64))).collect();
         let middle: Vec<(f64, f64)> = points.iter().map(|(rate, p50, _)| (*rate, *p50 as f64)).collect();
-        body += &frame.line(&middle, &format!("{look} thin"), &format!("{label}, median"));
-        body += &frame.line(&tail, &look, &format!("{label}, 99%"));
+        body += &frame.line(&middle, &format!("{classes} thin"), &format!("{label}, median"));
+        body += &frame.line(&tail, &classes, &format!("{label}, 99%"));
         let last = tail.last().or(middle.last());
         ends.extend(last.map(|(rate, ns)| LineEnd { number, x: Some(frame.x(*rate)), y: frame.y(*ns) }));
     }
-    body += &words.draw_beside(&frame, &ends);
-    let description = format!("{}; both axes are logarithmic, the table has the figures.", words.listed());
-    let drawing = drawing(HEIGHT, &format!("{HOP} over rate"), &description, &body) + &words.legend();
+    body += &legend.draw_beside(&frame, &ends);
+    let description = format!("{}; both axes are logarithmic, the table has the figures.", legend.listed());
+    let drawing = drawing(HEIGHT, &format!("{HOP} over rate"), &description, &body) + &legend.legend();
     let tried = format!("{} runs", count(runs.len() as u64));
     Some(figure(promise, &tried, &drawing, &table("depth", &["", "rate", "50%", "99%"], &rows)))
 }

@@ -3,9 +3,10 @@
 use super::markup::plain;
 use super::names::RunTitles;
 use super::overview::overviews;
-use super::quantity::{count, duration_or_none, figure, multiple};
-use super::sentence::{facts, footnote, headlines, hop_remark, host, interval};
-use tickpath_lab_result::{Comparison, Hop, PERCENTILES, ResultFile, Run};
+use super::quantity::{figure, multiple};
+use super::runs::hop_rows;
+use super::sentence::{facts, footnote, headlines, host, interval};
+use tickpath_lab_result::{Comparison, ResultFile, Run};
 
 /// Returns the result as Markdown: headlines, summaries of many runs, a table per run, comparisons, the machine and the
 /// command.
@@ -34,10 +35,11 @@ pub fn markdown(result: &ResultFile) -> String {
 fn run_section(run: &Run) -> String {
     let mut text = String::new();
     if !run.hops.is_empty() {
-        let labels = PERCENTILES.map(|percentile| percentile.label);
-        let header: Vec<&str> = ["hop", "count"].into_iter().chain(labels).chain(["max"]).collect();
-        let rows = run.hops_in_path_order().into_iter().flat_map(|(name, hop)| hop_rows(name, hop));
-        text += &table(&header, &rows.collect::<Vec<_>>());
+        let title = |name: &str, remark: Option<String>| {
+            remark.map_or_else(|| name.to_owned(), |remark| format!("{name} ({remark})"))
+        };
+        let (header, rows) = hop_rows(run, title, "… unstalled");
+        text += &table(&header, &rows);
         text += "\n";
     }
     for (label, value) in facts(run) {
@@ -50,20 +52,6 @@ fn run_section(run: &Run) -> String {
         text += &format!("- {}\n", safe(note));
     }
     text
-}
-
-fn hop_rows(name: &str, hop: &Hop) -> Vec<Vec<String>> {
-    let name = hop_remark(hop).map_or_else(|| name.to_owned(), |remark| format!("{name} ({remark})"));
-    let mut rows = vec![hop_row(name, hop.count, hop.percentiles(), hop.max_ns)];
-    if let Some(rest) = &hop.unstalled {
-        rows.push(hop_row("… unstalled".to_owned(), rest.count, rest.percentiles(), rest.max_ns));
-    }
-    rows
-}
-
-fn hop_row(name: String, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u64>) -> Vec<String> {
-    let times = percentiles.into_iter().chain([max_ns]).map(duration_or_none);
-    [name, count(samples)].into_iter().chain(times).collect()
 }
 
 fn comparisons(result: &ResultFile) -> String {

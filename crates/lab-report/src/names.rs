@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::quantity::{duration, figure, size};
-use tickpath_lab_result::short_name;
-use tickpath_lab_result::{ResultFile, Run, RunPhase};
+use tickpath_lab_result::{ResultFile, Run, RunPhase, short_name};
 
 /// Titles that distinguish the runs of a file with as few words as possible.
 pub(super) struct RunTitles {
@@ -40,8 +39,8 @@ impl RunTitles {
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         let mut firsts: Vec<&Run> = Vec::new();
         for run in &result.runs {
-            let place = *places.entry(self.title(run)).or_insert(firsts.len());
-            match firsts.get_mut(place) {
+            let index = *places.entry(self.title(run)).or_insert(firsts.len());
+            match firsts.get_mut(index) {
                 // An invalid run is not quoted if a valid run of the same kind exists.
                 Some(first) if run.valid && !first.valid => *first = run,
                 Some(_) => {}
@@ -78,7 +77,7 @@ pub(super) fn grouped<T, K: PartialEq>(
     for thing in things {
         let key = key_of(&thing);
         match groups.iter().position(|(known, _)| *known == key) {
-            Some(place) => groups[place].1.push(thing),
+            Some(index) => groups[index].1.push(thing),
             None => groups.push((key, vec![thing])),
         }
     }
@@ -87,7 +86,7 @@ pub(super) fn grouped<T, K: PartialEq>(
 
 /// Returns the phase, with the length of the idle period.
 pub(super) fn phase(run: &Run) -> String {
-    let idle_ns = run.params.0.get(IDLE).and_then(Value::as_f64).filter(|_| run.phase == RunPhase::Idle);
+    let idle_ns = run.params.number(IDLE).filter(|_| run.phase == RunPhase::Idle);
     idle_ns.map_or_else(|| run.phase.name().to_owned(), |ns| format!("idle {}", duration(ns)))
 }
 
@@ -103,12 +102,12 @@ pub(super) fn setting(name: &str, value: &Value) -> String {
         ("_bytes", size),
     ];
     let unit = units.into_iter().find_map(|(ending, print)| Some((name.strip_suffix(ending)?, print)));
-    let words = unit.map_or(name, |(stem, _)| stem).replace('_', " ");
+    let label = unit.map_or(name, |(stem, _)| stem).replace('_', " ");
     let text = match (unit, value.as_f64()) {
         (Some((_, print)), Some(number)) => print(number),
         _ => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
     };
-    format!("{words} {text}")
+    format!("{label} {text}")
 }
 
 /// The words for a run, in the order of the columns: its identity, then its settings; `None` where it lacks a word.
@@ -153,7 +152,7 @@ fn row(run: &Run, settings: &[String]) -> TitleRow {
 fn settings_of(runs: &[&Run]) -> Vec<String> {
     let names: BTreeSet<&str> = runs.iter().flat_map(|run| run.params.0.keys()).map(String::as_str).collect();
     let mut names: Vec<String> = names.into_iter().filter(|name| *name != IDLE).map(str::to_owned).collect();
-    names.sort_by_key(|name| WEAK_SETTINGS.iter().position(|weak| *weak == name.as_str()).map_or(0, |place| place + 1));
+    names.sort_by_key(|name| WEAK_SETTINGS.iter().position(|weak| *weak == name.as_str()).map_or(0, |index| index + 1));
     names
 }
 
@@ -163,9 +162,9 @@ fn distinguishing_columns(rows: &[TitleRow], always: usize) -> Vec<usize> {
     let columns = rows.first().map_or(0, Vec::len);
     let differs = |column: usize| {
         // A run without the setting does not make it differ.
-        let mut words = rows.iter().filter_map(|row| row[column].as_ref());
-        let first = words.next();
-        words.any(|word| Some(word) != first)
+        let mut values = rows.iter().filter_map(|row| row[column].as_ref());
+        let first = values.next();
+        values.any(|value| Some(value) != first)
     };
     let mut kept: Vec<usize> = (0..columns).filter(|column| *column < always || differs(*column)).collect();
     let all = distinct_rows(rows, &kept);
@@ -202,8 +201,8 @@ fn distinct_labels(runs: &[&Run], mut rows: Vec<TitleRow>, alone: usize) -> Vec<
 }
 
 fn join_words(row: &[Option<String>], columns: &[usize], between: &str) -> String {
-    let words: Vec<&str> = columns.iter().filter_map(|column| row[*column].as_deref()).collect();
-    words.join(between)
+    let parts: Vec<&str> = columns.iter().filter_map(|column| row[*column].as_deref()).collect();
+    parts.join(between)
 }
 
 #[cfg(test)]
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_say_what_differs_and_no_more() {
+    fn labels_contain_only_the_differences() {
         let check = |runs: &[Run], expected: &[&str]| {
             assert_eq!(labels(&runs.iter().collect::<Vec<_>>()), expected);
         };
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_have_one_title_and_a_valid_run_speaks_for_them() {
+    fn repeats_share_a_title_and_a_valid_run_represents_them() {
         let mut result = ResultFile::new("pubsub", "", "");
         let bad = run("shm://", "rust", &[]);
         let good = Run { repeat: 2, valid: true, ..bad.clone() };

@@ -93,7 +93,7 @@ impl Panel<'_> {
     }
 
     /// Draws lines from the number `first` on, with labels at their usual height; or the area.
-    fn draw(&self, frame: &ChartFrame, words: &LineLabels, first: usize) -> String {
+    fn draw(&self, frame: &ChartFrame, labels: &LineLabels, first: usize) -> String {
         let mut drawn = String::new();
         let mut ends = Vec::new();
         for (number, series) in (first..).zip(&self.series) {
@@ -105,7 +105,7 @@ impl Panel<'_> {
             drawn += &frame.line(&points, &line_classes(number), &name(series));
             ends.extend(positive_median(&points).map(|value| LineEnd { number, x: None, y: frame.y(value) }));
         }
-        drawn + &words.draw_beside(frame, &ends)
+        drawn + &labels.draw_beside(frame, &ends)
     }
 }
 
@@ -124,7 +124,7 @@ fn panels(run: &Run) -> Vec<Panel<'_>> {
 fn chart(run: &Run, title: &str) -> String {
     let panels = panels(run);
     let lines = panels.iter().filter(|panel| panel.unit != SeriesUnit::Number);
-    let words = LineLabels::new(lines.flat_map(|panel| &panel.series).map(|series| name(series)).collect());
+    let labels = LineLabels(lines.flat_map(|panel| &panel.series).map(|series| name(series)).collect());
     let ends = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.t_ns);
     let end = ends.max().map_or(1.0, |ns| *ns as f64);
     let along = Axis::linear(std::iter::once(end)).until(end);
@@ -133,17 +133,17 @@ fn chart(run: &Run, title: &str) -> String {
     for (index, panel) in panels.iter().enumerate() {
         let Some(up) = panel.axis() else { continue };
         let frame =
-            ChartFrame { right: words.line_end(), top, bottom: top + height, x_axis: along.clone(), y_axis: up };
+            ChartFrame { right: labels.line_end(), top, bottom: top + height, x_axis: along.clone(), y_axis: up };
         let is_last = index + 1 == panels.len();
         body += &frame.y_marks(panel.unit.print(), &panel.name());
         body += &frame.x_marks(|ns| moment(ns, is_last), "");
-        body += &panel.draw(&frame, &words, first);
+        body += &panel.draw(&frame, &labels, first);
         first += panel.series.len();
         top += height + BETWEEN;
         height = FURTHER;
     }
-    let description = format!("Time along; up: {}.", words.listed());
-    drawing(top - BETWEEN + BENEATH, title, &description, &body) + &words.legend()
+    let description = format!("Time along; up: {}.", labels.listed());
+    drawing(top - BETWEEN + BENEATH, title, &description, &body) + &labels.legend()
 }
 
 /// Returns the name of a horizontal mark; only the lowest panel has them.

@@ -17,7 +17,6 @@ impl PageSection {
         (!body.is_empty()).then(|| Self { title, body: format!("{lead}{body}") })
     }
 
-    /// Returns the section's anchor.
     pub(super) fn anchor(&self) -> String {
         self.title.to_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-")
     }

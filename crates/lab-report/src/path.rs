@@ -80,17 +80,17 @@ fn draw_path(run: &Run) -> Option<(f64, f64, String)> {
     let threads = threads(run);
     let foot = if threads.is_some() { FOOT } else { 0.0 };
     let height = SPANS_TOP + SPAN_STEP * path.spans.len() as f64 + foot;
-    let told = threads.map(|threads| {
+    let threads_text = threads.map(|threads| {
         let (x, y) = (MARGIN / 2.0, height - FOOT / 2.0);
         format!("<text class=\"threads\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>\n", escaped(&threads))
     });
-    let told = told.unwrap_or_default();
+    let threads_text = threads_text.unwrap_or_default();
     let links: String = (path.first..path.last).map(|from| path.drawn_link(from)).collect();
     let stations: String = (path.first..=path.last).map(|station| path.drawn_station(station)).collect();
     let spans: String = path.spans.iter().enumerate().map(|(row, span)| path.drawn_span(row, span)).collect();
     let body = format!(
         "<title>The path, station by station</title><desc>The median of each way, and under it the 99th percentile; a \
-         thicker line is a slower way, a dotted one was not measured.</desc>\n{links}{stations}{spans}{told}"
+         thicker line is a slower way, a dotted one was not measured.</desc>\n{links}{stations}{spans}{threads_text}"
     );
     Some((width, height, body))
 }
@@ -98,12 +98,12 @@ fn draw_path(run: &Run) -> Option<(f64, f64, String)> {
 /// Returns the measured ways between neighbouring stations, each as `FROM_to_TO` with its median in nanoseconds; empty
 /// for a single way, which makes no path.
 pub(super) fn path_ways(run: &Run) -> Vec<(String, f64)> {
-    let way = |from: usize| {
+    let link = |from: usize| {
         let time = link_time(run, from).filter(|time| time.p50_ns > 0.0)?;
         Some((link_name(from), time.p50_ns))
     };
-    let ways: Vec<(String, f64)> = (0..STATIONS.len() - 1).filter_map(way).collect();
-    if ways.len() > 1 { ways } else { Vec::new() }
+    let links: Vec<(String, f64)> = (0..STATIONS.len() - 1).filter_map(link).collect();
+    if links.len() > 1 { links } else { Vec::new() }
 }
 
 /// Returns the hops over several stations that begin where the first way begins and end no later than the last: their

@@ -10,8 +10,7 @@ use super::page::{PageSection, table};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, duration, duration_or_none, size};
 use super::sentence::median_figure;
-use tickpath_lab_result::short_name;
-use tickpath_lab_result::{Hop, ResultFile, Run, RunPhase, median};
+use tickpath_lab_result::{Hop, ResultFile, Run, RunPhase, median, short_name};
 
 /// Returns a table for `one_way` and `round_trip`, and another for the publish call.
 pub(super) fn section(result: &ResultFile) -> Option<PageSection> {
@@ -64,8 +63,7 @@ struct PhaseColumn {
 impl PhaseColumn {
     /// Returns the column of a paced run of messages to readers; `None` for other runs.
     fn of(run: &Run) -> Option<Self> {
-        let number = |name: &str| run.params.0.get(name)?.as_u64();
-        let (size_bytes, readers) = (number("size_bytes")?, number("readers")?);
+        let (size_bytes, readers) = (run.params.whole("size_bytes")?, run.params.whole("readers")?);
         let is_special = ["stall_ns", "slo"].iter().any(|name| run.params.0.contains_key(*name));
         let kind = match (run.phase, run.hops.contains_key("one_way"), run.hops.contains_key("round_trip")) {
             _ if is_special => return None,
@@ -75,7 +73,7 @@ impl PhaseColumn {
             (RunPhase::Steady, false, true) => PhaseKind::RoundTrip,
             (RunPhase::Cold | RunPhase::Idle, false, _) | (RunPhase::Steady, false, false) => return None,
         };
-        let idle_ns = if kind == PhaseKind::Idle { number("idle_ns").unwrap_or(0) } else { 0 };
+        let idle_ns = if kind == PhaseKind::Idle { run.params.whole("idle_ns").unwrap_or(0) } else { 0 };
         Some(Self { kind, idle_ns, size_bytes, readers, wait: run.params.text("wait").unwrap_or_default() })
     }
 
@@ -216,10 +214,10 @@ fn line(target: &str, cells: &[Option<PhaseCell>], axis: &Axis) -> Vec<String> {
 impl PhaseCell {
     fn html(&self, axis: &Axis) -> String {
         let Some(middle) = median_figure(&self.hop) else { return NONE.to_owned() };
-        let place = |ns: f64| FIRST + (LAST - FIRST) * axis.share(ns);
-        let from = place(middle.ns);
+        let x_of = |ns: f64| FIRST + (LAST - FIRST) * axis.share(ns);
+        let from = x_of(middle.ns);
         let range = self.hop.p99_ns.map(|ns| {
-            let to = place(ns as f64);
+            let to = x_of(ns as f64);
             format!("<line class=\"range\" x1=\"{from:.1}%\" y1=\"5\" x2=\"{to:.1}%\" y2=\"5\"/>")
         });
         let class = if self.valid { "" } else { " class=\"broken\"" };

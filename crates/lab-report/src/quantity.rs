@@ -8,18 +8,7 @@ const THIN: char = '\u{202f}';
 
 /// Formats a time: `187 ns`, `6.02 µs`, `13.5 ms`, `1.2 s`.
 pub fn duration(ns: f64) -> String {
-    if !ns.is_finite() {
-        return NONE.to_owned();
-    }
-    let sign = if ns < 0.0 { "−" } else { "" };
-    let mut value = three_digits(ns.abs());
-    for unit in ["ns", "µs", "ms"] {
-        if value < 1_000.0 {
-            return format!("{sign}{value} {unit}");
-        }
-        value = three_digits(value / 1_000.0);
-    }
-    format!("{sign}{value} s")
+    scaled(ns, &[" ns", " µs", " ms"], " s")
 }
 
 /// Formats a whole number in groups of three digits: `100 000`.
@@ -37,18 +26,7 @@ pub fn count(number: u64) -> String {
 
 /// Formats an amount of memory in decimal units: `563 B`, `1.6 MB`.
 pub fn bytes(number: f64) -> String {
-    if !number.is_finite() {
-        return NONE.to_owned();
-    }
-    let sign = if number < 0.0 { "−" } else { "" };
-    let mut value = three_digits(number.abs());
-    for unit in ["B", "kB", "MB", "GB"] {
-        if value < 1_000.0 {
-            return format!("{sign}{value} {unit}");
-        }
-        value = three_digits(value / 1_000.0);
-    }
-    format!("{sign}{value} TB")
+    scaled(number, &[" B", " kB", " MB", " GB"], " TB")
 }
 
 /// Formats the size of a message, exactly: `200 B`, `64 KiB`.
@@ -101,19 +79,7 @@ pub(super) fn number(value: f64) -> String {
 
 /// Formats a number for the mark of an axis: `500`, `20 k`, `1.5 M`.
 pub(super) fn short(value: f64) -> String {
-    if !value.is_finite() {
-        return NONE.to_owned();
-    }
-    let sign = if value < 0.0 { "−" } else { "" };
-    let mut value = three_digits(value.abs());
-    for unit in ["", "k", "M", "G"] {
-        if value < 1_000.0 {
-            let space = if unit.is_empty() { String::new() } else { THIN.to_string() };
-            return format!("{sign}{value}{space}{unit}");
-        }
-        value = three_digits(value / 1_000.0);
-    }
-    format!("{sign}{value}{THIN}T")
+    scaled(value, &["", "\u{202f}k", "\u{202f}M", "\u{202f}G"], "\u{202f}T")
 }
 
 /// Formats a part of a whole in percent: `49 %`, `1.6 %`, `<0.1 %`.
@@ -132,6 +98,22 @@ pub(super) fn share(percent: f64) -> String {
 /// Formats a time in whole nanoseconds that may be missing.
 pub(super) fn duration_or_none(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.to_owned(), |ns| duration(ns as f64))
+}
+
+/// Formats a number with the first of the units that leaves it below one thousand; otherwise with the last one.
+fn scaled(number: f64, units: &[&str], last: &str) -> String {
+    if !number.is_finite() {
+        return NONE.to_owned();
+    }
+    let sign = if number < 0.0 { "−" } else { "" };
+    let mut value = three_digits(number.abs());
+    for unit in units {
+        if value < 1_000.0 {
+            return format!("{sign}{value}{unit}");
+        }
+        value = three_digits(value / 1_000.0);
+    }
+    format!("{sign}{value}{last}")
 }
 
 /// Rounds to three significant digits.

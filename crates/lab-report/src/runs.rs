@@ -7,7 +7,7 @@ use super::phases::{median_text, merged, receiver_cpu};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, duration, duration_or_none, figure};
 use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, hop_words, leading_hop, median_figure};
-use tickpath_lab_result::{Hop, PERCENTILES, ResultFile, Run, is_own, median};
+use tickpath_lab_result::{PERCENTILES, ResultFile, Run, is_own, median};
 
 /// Returns a folded part per run.
 pub(super) fn section(result: &ResultFile, titles: &RunTitles) -> Option<PageSection> {
@@ -60,7 +60,6 @@ fn folded_run(run: &Run, title: &str, open: &str) -> String {
     )
 }
 
-/// Returns the most important figure of a run.
 fn leading_figure(run: &Run) -> String {
     let own = run.hops.keys().map(String::as_str).filter(|name| is_own(name));
     let mut names = LEADING_HOPS.into_iter().chain(own);
@@ -74,23 +73,31 @@ fn hops(run: &Run) -> String {
     if run.hops.is_empty() {
         return String::new();
     }
-    let labels = PERCENTILES.map(|percentile| percentile.label);
-    let header: Vec<&str> = ["hop", "count"].into_iter().chain(labels).chain(["max"]).collect();
-    let rows: Vec<Vec<String>> = run.hops_in_path_order().into_iter().flat_map(|(name, hop)| rows(name, hop)).collect();
+    let title = |name: &str, remark: Option<String>| {
+        let remark = remark.map(|text| format!("<small>{}</small>", escaped(&text))).unwrap_or_default();
+        format!("{}{remark}", escaped(name))
+    };
+    let (header, rows) = hop_rows(run, title, "<i>unstalled</i>");
     table("hops", &header, &rows)
 }
 
-/// Returns the row of a hop, and below it the row without the samples that gaps of the host explain.
-fn rows(name: &str, hop: &Hop) -> Vec<Vec<String>> {
-    let remark = hop_remark(hop).map(|text| format!("<small>{}</small>", escaped(&text))).unwrap_or_default();
-    let mut rows = vec![cells(format!("{}{remark}", escaped(name)), hop.count, hop.percentiles(), hop.max_ns)];
-    if let Some(rest) = &hop.unstalled {
-        rows.push(cells("<i>unstalled</i>".to_owned(), rest.count, rest.percentiles(), rest.max_ns));
+/// Returns a header and the rows of the hops; below a hop's row, the row `unstalled` without the samples that gaps of
+/// the host explain.
+pub(super) fn hop_rows(
+    run: &Run,
+    title: impl Fn(&str, Option<String>) -> String,
+    unstalled: &str,
+) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let cells = |name: String, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u64>| {
+        let times = percentiles.into_iter().chain([max_ns]).map(duration_or_none);
+        [name, count(samples)].into_iter().chain(times).collect::<Vec<_>>()
+    };
+    let mut rows = Vec::new();
+    for (name, hop) in run.hops_in_path_order() {
+        rows.push(cells(title(name, hop_remark(hop)), hop.count, hop.percentiles(), hop.max_ns));
+        let rest = hop.unstalled.as_ref();
+        rows.extend(rest.map(|rest| cells(unstalled.to_owned(), rest.count, rest.percentiles(), rest.max_ns)));
     }
-    rows
-}
-
-fn cells(name: String, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u64>) -> Vec<String> {
-    let times = percentiles.into_iter().chain([max_ns]).map(duration_or_none);
-    [name, count(samples)].into_iter().chain(times).collect()
+    let labels = PERCENTILES.map(|percentile| percentile.label);
+    (["hop", "count"].into_iter().chain(labels).chain(["max"]).collect(), rows)
 }

@@ -30,11 +30,11 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
         Some(hop) if is_own(hop) => own_hops(result).into_iter().collect(),
         leading => leading.into_iter().collect(),
     };
-    let told = titles.first_runs(result).into_iter().flat_map(|run| {
+    let run_sentences = titles.first_runs(result).into_iter().flat_map(|run| {
         let title = titles.title(run);
-        headlines_of(run, &leading).into_iter().map(move |said| format!("{title}: {said}."))
+        headlines_of(run, &leading).into_iter().map(move |headline| format!("{title}: {headline}."))
     });
-    sentences.extend(told.take(HEADLINE_RUNS));
+    sentences.extend(run_sentences.take(HEADLINE_RUNS));
     if sentences.is_empty() {
         sentences.push(format!("{} runs, and no latency among them.", result.runs.len()));
     }
@@ -52,8 +52,8 @@ pub fn invalid(result: &ResultFile) -> Option<String> {
     let all = result.runs.len();
     match invalid_runs(result).count() {
         0 => None,
-        1 => Some(format!("1 of {all} runs is not valid; its notes say why.")),
-        invalid => Some(format!("{invalid} of {all} runs are not valid; their notes say why.")),
+        1 => Some(format!("1 of {all} runs is not valid; its notes have the reason.")),
+        invalid => Some(format!("{invalid} of {all} runs are not valid; their notes have the reasons.")),
     }
 }
 
@@ -62,11 +62,11 @@ fn lost(result: &ResultFile, titles: &RunTitles) -> Option<String> {
     let lossy: Vec<&Run> = result.runs.iter().filter(|run| run.counts.lost > 0).collect();
     let worst = lossy.iter().max_by_key(|run| run.counts.lost)?;
     let all = lossy.iter().map(|run| run.counts.lost).fold(0, u64::saturating_add);
-    let place = titles.numbered(worst);
+    let number = titles.numbered(worst);
     Some(match lossy.len() {
-        1 => format!("Messages lost: {}, in {place}.", count(all)),
+        1 => format!("Messages lost: {}, in {number}.", count(all)),
         runs => {
-            format!("Messages lost: {} in {runs} runs, {} of them in {place}.", count(all), count(worst.counts.lost))
+            format!("Messages lost: {} in {runs} runs, {} of them in {number}.", count(all), count(worst.counts.lost))
         }
     })
 }
@@ -79,14 +79,14 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
     let note = note.as_ref().map_or(String::new(), |note| format!("; {note}"));
     match ComparisonSides::of(comparison) {
         Some(ComparisonSides { a, b, setup: way }) if comparison.ratio.is_some() => {
-            let said = if figure.ends_with("_ns") {
+            let difference = if figure.ends_with("_ns") {
                 format!("takes {ratio} as long as {b}")
             } else if figure.ends_with("_per_s") {
                 format!("reaches {ratio} the rate of {b}")
             } else {
                 format!("has {ratio} of {b}")
             };
-            format!("{a} {said}{interval}{way}, in {figure}{note}.")
+            format!("{a} {difference}{interval}{way}, in {figure}{note}.")
         }
         _ => format!("{}: {ratio}{interval} in {figure}{note}.", name.replace('_', " ")),
     }
@@ -292,8 +292,8 @@ fn compared(comparisons: &[Comparison]) -> Vec<String> {
 
 /// Returns the main sentences of a run: whether its pullers kept up, or its leading hops.
 fn headlines_of(run: &Run, leading: &[&str]) -> Vec<String> {
-    if let Some(said) = &run.finding {
-        return vec![said.clone()];
+    if let Some(finding) = &run.finding {
+        return vec![finding.clone()];
     }
     let takes = |name: &&str| {
         let hop = run.hops.get(*name)?;

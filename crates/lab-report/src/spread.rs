@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use super::chart::{LineEnd, LineLabels, drawing, line_classes};
 use super::curve::{self, CurvePoints, HEIGHT};
 use super::markup::escaped;
@@ -64,10 +62,7 @@ const MIN_ODDS: f64 = 9.99;
 /// Returns a chart for each phase, size, and split of a crowded chart.
 fn charts(result: &ResultFile, hop: &str) -> Vec<String> {
     let having = result.runs.iter().filter(|run| run.hops.contains_key(hop));
-    let groups = grouped(having, |run| {
-        let bytes = run.params.0.get("size_bytes").and_then(Value::as_f64);
-        (phase(run), bytes.map(size).unwrap_or_default())
-    });
+    let groups = grouped(having, |run| (phase(run), run.params.number("size_bytes").map(size).unwrap_or_default()));
     let pieces = groups.into_iter().flat_map(|((phase, size), runs)| {
         split_group(runs).into_iter().map(move |(piece, runs)| (label_list(&[&phase, &size, &piece]), runs))
     });
@@ -94,9 +89,9 @@ fn value(run: &Run, name: &str) -> String {
     found.map(|value| setting(name, value)).unwrap_or_default()
 }
 
-fn label_list(words: &[&String]) -> String {
-    let words: Vec<&str> = words.iter().map(|word| word.as_str()).filter(|word| !word.is_empty()).collect();
-    words.join(", ")
+fn label_list(parts: &[&String]) -> String {
+    let parts: Vec<&str> = parts.iter().map(|part| part.as_str()).filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
 }
 
 /// The curve of a run, and the curve without the host's gaps if it is different.
@@ -116,9 +111,9 @@ fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
         return None;
     }
     let names: Vec<&str> = distinct(lines.iter().map(|line| line.label));
-    let words = LineLabels::new(names.iter().map(|name| (*name).to_owned()).collect());
+    let line_labels = LineLabels(names.iter().map(|name| (*name).to_owned()).collect());
     let curves = lines.iter().flat_map(|line| std::iter::once(&line.raw).chain(&line.unstalled));
-    let frame = curve::frame(curves, words.line_end())?;
+    let frame = curve::frame(curves, line_labels.line_end())?;
     let mut body = curve::grid(&frame);
     let mut ends: Vec<Option<LineEnd>> = names.iter().map(|_| None).collect();
     for line in &lines {
@@ -130,9 +125,9 @@ fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
         let last = line.raw.last();
         ends[number] = last.map(|(odds, ns)| LineEnd { number, x: Some(frame.x(*odds)), y: frame.y(*ns) });
     }
-    body += &words.draw_beside(&frame, &ends.into_iter().flatten().collect::<Vec<_>>());
+    body += &line_labels.draw_beside(&frame, &ends.into_iter().flatten().collect::<Vec<_>>());
     let description = "Along, the share of the messages; up, the latency; both logarithmic. The table has the figures.";
-    let drawing = drawing(HEIGHT, &format!("{hop}, {caption}"), description, &body) + &words.legend();
+    let drawing = drawing(HEIGHT, &format!("{hop}, {caption}"), description, &body) + &line_labels.legend();
     Some(figure(hop, caption, &drawing, &rows(hop, runs, &labels)))
 }
 

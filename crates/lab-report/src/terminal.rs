@@ -1,17 +1,16 @@
 //! Text for a terminal: a screen of headlines, findings, ratios and a table; or, if that is no longer or was requested,
 //! every run too.
 
-use super::group;
 use super::ink::{TerminalStyle, percentiles_in, wrapped};
 use super::markup::plain;
 use super::names::RunTitles;
 use super::overview::overviews;
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, duration_or_none};
-use super::runs;
 use super::sentence::{
     NEAREST_RANK, comparison, facts, footnote, headlines, hop_remark, host, invalid_runs, unreported_comparisons,
 };
+use super::{group, runs};
 use tickpath_lab_result::{Hop, PERCENTILES, ResultFile, Run};
 
 /// Properties of a terminal.
@@ -28,7 +27,8 @@ pub struct TerminalOptions {
 /// Renders the result for a terminal; orders come in blocks, in the form of exchanges' order systems.
 pub fn terminal(result: &ResultFile, screen: &TerminalOptions) -> String {
     let width = screen.width.max(MIN_WIDTH);
-    let page = TerminalPage { result, titles: RunTitles::of(result), width, ink: TerminalStyle::new(screen.colour) };
+    let ink = TerminalStyle { colour: screen.colour };
+    let page = TerminalPage { result, titles: RunTitles::of(result), width, ink };
     let whole = page.whole();
     if screen.all || lines(&whole) <= LINES { whole } else { page.overview() }
 }
@@ -64,7 +64,6 @@ struct TerminalPage<'a> {
 }
 
 impl TerminalPage<'_> {
-    /// Renders everything.
     fn whole(&self) -> String {
         let mut text = self.head(host(self.result));
         text += &self.paragraphs(&headlines(self.result), 2, |line| self.ink.strong(line));
@@ -84,12 +83,11 @@ impl TerminalPage<'_> {
         text + &note.unwrap_or_default()
     }
 
-    /// Renders a screen.
     fn overview(&self) -> String {
         let floor = host(self.result).into_iter().filter(|(label, _)| FLOOR.contains(&label.as_str())).collect();
         let mut text = self.head(floor);
-        let told = self.paragraphs(&headlines(self.result), 2, |line| self.ink.strong(line));
-        text += &cut(&told, HEADLINES);
+        let headline_text = self.paragraphs(&headlines(self.result), 2, |line| self.ink.strong(line));
+        text += &cut(&headline_text, HEADLINES);
         text += &cut(&self.reasons(), REASONS);
         let mut tables = overviews(self.result);
         if tables.is_empty() {
@@ -120,11 +118,11 @@ impl TerminalPage<'_> {
 
     /// Returns the reasons for invalid runs, each once, with the first run that has it.
     fn reasons(&self) -> String {
-        let mut told: Vec<&str> = Vec::new();
+        let mut listed: Vec<&str> = Vec::new();
         let mut sentences = Vec::new();
         for run in invalid_runs(self.result) {
-            if let Some(note) = run.notes.first().filter(|note| !told.contains(&note.as_str())) {
-                told.push(note);
+            if let Some(note) = run.notes.first().filter(|note| !listed.contains(&note.as_str())) {
+                listed.push(note);
                 sentences.push(format!("  not valid: {}: {note}", self.titles.numbered(run)));
             }
         }
@@ -138,7 +136,7 @@ impl TerminalPage<'_> {
     }
 
     /// Renders a table with the columns that fit and at most `most` lines; the name is on the left.
-    fn table(&self, table: &PlainTable, most: usize) -> String {
+    fn table(&self, table: &PlainTable, max_lines: usize) -> String {
         let longest = |column: usize| {
             let cells = std::iter::once(&table.header).chain(&table.rows).map(|row| row[column].chars().count());
             cells.max().unwrap_or(0) + 2
@@ -159,8 +157,8 @@ impl TerminalPage<'_> {
             format!("  {first:<wide$}{}", cells.collect::<String>(), wide = name - 2)
         };
         let mut text = format!("\n{}\n{}\n", self.ink.accent(table.title), self.ink.faint(&line(&table.header)));
-        let is_cut = lines(&text) + table.rows.len() + 1 > most;
-        let shown = if is_cut { most.saturating_sub(lines(&text) + 2) } else { table.rows.len() };
+        let is_cut = lines(&text) + table.rows.len() + 1 > max_lines;
+        let shown = if is_cut { max_lines.saturating_sub(lines(&text) + 2) } else { table.rows.len() };
         let rows = &table.rows[..shown];
         text += &rows.iter().map(|row| format!("{}\n", line(row))).collect::<String>();
         if is_cut {
@@ -209,14 +207,14 @@ impl TerminalPage<'_> {
     }
 
     /// Renders at most `most` lines of the comparisons that no headline reports.
-    fn ratios(&self, most: usize) -> String {
+    fn ratios(&self, max_lines: usize) -> String {
         let untold = unreported_comparisons(self.result);
         if untold.is_empty() {
             return String::new();
         }
         let sentences: Vec<String> = untold.iter().map(|one| format!("  {}", comparison(one))).collect();
         let text = self.paragraphs(&sentences, 4, str::to_owned);
-        format!("\n{}\n{}", self.ink.accent("ratios"), cut(&text, most))
+        format!("\n{}\n{}", self.ink.accent("ratios"), cut(&text, max_lines))
     }
 
     fn faint(&self, text: &str, indent: usize) -> String {
@@ -249,11 +247,11 @@ fn lines(text: &str) -> usize {
 }
 
 /// Returns the first lines, and the number of further ones.
-fn cut(text: &str, most: usize) -> String {
+fn cut(text: &str, max_lines: usize) -> String {
     let all = lines(text);
-    if all <= most {
+    if all <= max_lines {
         return text.to_owned();
     }
-    let first: String = text.lines().take(most - 1).map(|line| format!("{line}\n")).collect();
-    format!("{first}  … {} more lines\n", all - most + 1)
+    let first: String = text.lines().take(max_lines - 1).map(|line| format!("{line}\n")).collect();
+    format!("{first}  … {} more lines\n", all - max_lines + 1)
 }

@@ -143,7 +143,7 @@ impl Trends {
     fn chart(&self, trend: &Trend) -> String {
         let remark = self.sentence(trend);
         let points: Vec<(f64, f64)> =
-            trend.values.iter().enumerate().filter_map(|(place, value)| Some((place as f64, (*value)?))).collect();
+            trend.values.iter().enumerate().filter_map(|(index, value)| Some((index as f64, (*value)?))).collect();
         let caption = format!("{} · {}", trend.what, trend.metric);
         let Some(up) = Axis::logarithmic(points.iter().map(|(_, value)| *value)) else {
             return page::figure(&caption, &remark, "", &self.table(trend));
@@ -157,7 +157,7 @@ impl Trends {
             y_axis: up,
         };
         let mut body = frame.y_marks(print(&trend.metric), "");
-        body += &frame.x_marks(|place| self.mark(place), "");
+        body += &frame.x_marks(|index| self.mark(index), "");
         body += &frame.line(&points, &line_classes(0), &caption);
         if let Some(step) = trend.step {
             let x = frame.x(step.at as f64 - 0.5);
@@ -168,9 +168,9 @@ impl Trends {
     }
 
     /// Returns the day of a file, for a mark on a file.
-    fn mark(&self, place: f64) -> String {
-        let whole = (place.fract() == 0.0).then_some(place as usize);
-        whole.and_then(|place| self.moments.get(place)).map_or_else(String::new, |moment| moment.day().to_owned())
+    fn mark(&self, x: f64) -> String {
+        let whole = (x.fract() == 0.0).then_some(x as usize);
+        whole.and_then(|index| self.moments.get(index)).map_or_else(String::new, |moment| moment.day().to_owned())
     }
 
     fn table(&self, trend: &Trend) -> String {
@@ -189,7 +189,6 @@ impl TrendFile {
         self.started_at.get(..10).unwrap_or(&self.started_at)
     }
 
-    /// Returns the commit and the day, or the version and the day.
     fn commit_and_day(&self) -> String {
         match &self.commit {
             Some(commit) => format!("commit {} of {}", abbreviated(commit), self.day()),

@@ -61,19 +61,12 @@ impl Waterfall {
         Some(Self { parts, wholes, sum_ns, shared_ns: message_ns.unwrap_or(sum_ns).max(1.0) })
     }
 
-    /// Returns the time of a full row.
-    fn row_ns(&self) -> f64 {
-        self.wholes.iter().map(|(_, ns)| *ns).fold(self.sum_ns, f64::max).max(1.0)
-    }
-
     fn table(&self) -> String {
         let mut from_ns = 0.0;
         let mut body = String::new();
         for WaterfallPart { name, label, ns, bounds_ns, kind } in &self.parts {
             let known = match bounds_ns {
-                Some([least, most]) => {
-                    escaped(&format!("{}, {} to {}", kind.name(), duration(*least), duration(*most)))
-                }
+                Some([min, max]) => escaped(&format!("{}, {} to {}", kind.name(), duration(*min), duration(*max))),
                 None => kind.name().to_owned(),
             };
             // A process pays this time only once: on the same scale no part of a message would be visible.
@@ -95,9 +88,10 @@ impl Waterfall {
         )
     }
 
-    fn row(&self, name: &str, look: &str, known: &str, from_ns: f64, ns: f64) -> String {
-        let percent = |ns: f64| 100.0 * ns / self.row_ns();
-        let bar = bar(percent(from_ns), percent(ns), look, &escaped(&duration(ns)));
+    fn row(&self, name: &str, class: &str, known: &str, from_ns: f64, ns: f64) -> String {
+        let full_row_ns = self.wholes.iter().map(|(_, ns)| *ns).fold(self.sum_ns, f64::max).max(1.0);
+        let percent = |ns: f64| 100.0 * ns / full_row_ns;
+        let bar = bar(percent(from_ns), percent(ns), class, &escaped(&duration(ns)));
         row(name, &bar, &escaped(&share(100.0 * ns / self.shared_ns)), known)
     }
 }

@@ -121,19 +121,19 @@ impl ResultFile {
 pub fn save_json(value: &impl Serialize, path: impl AsRef<Path>) -> Result<(), SaveError> {
     let mut text = serde_json::to_vec_pretty(value).map_err(SaveError::Encode)?;
     text.push(b'\n');
-    let place = fs::canonicalize(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned());
+    let target = fs::canonicalize(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned());
     let is_stream = fs::metadata(path.as_ref()).is_ok_and(|found| !found.is_file() && !found.is_dir());
     let written =
-        if is_stream { stream(path.as_ref(), &text) } else { replace(&place, &temporary_path(&place)?, &text) };
-    written.map_err(|reason| SaveError::Write { path: place, reason })
+        if is_stream { stream(path.as_ref(), &text) } else { replace(&target, &temporary_path(&target)?, &text) };
+    written.map_err(|reason| SaveError::Write { path: target, reason })
 }
 
 fn stream(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open(path)?.write_all(text)
 }
 
-fn replace(place: &Path, part: &Path, text: &[u8]) -> io::Result<()> {
-    let written = write_synced(part, text).and_then(|()| fs::rename(part, place)).and_then(|()| sync_folder(place));
+fn replace(target: &Path, part: &Path, text: &[u8]) -> io::Result<()> {
+    let written = write_synced(part, text).and_then(|()| fs::rename(part, target)).and_then(|()| sync_folder(target));
     if written.is_err() {
         let _ = fs::remove_file(part);
     }
@@ -147,17 +147,17 @@ fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 /// A rename is on the disk only once its folder is.
-fn sync_folder(place: &Path) -> io::Result<()> {
-    match place.parent() {
+fn sync_folder(target: &Path) -> io::Result<()> {
+    match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
         _ => File::open(".")?.sync_all(),
     }
 }
 
 /// A name of this process in the same folder, for a rename does not cross file systems.
-fn temporary_path(place: &Path) -> Result<PathBuf, SaveError> {
-    let name = place.file_name().ok_or_else(|| SaveError::NoName(place.to_owned()))?;
+fn temporary_path(target: &Path) -> Result<PathBuf, SaveError> {
+    let name = target.file_name().ok_or_else(|| SaveError::NoName(target.to_owned()))?;
     let mut part = name.to_owned();
     part.push(format!(".{}.part", std::process::id()));
-    Ok(place.with_file_name(part))
+    Ok(target.with_file_name(part))
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A percentile that a result shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Percentile {
-    /// How people write it.
+    /// Its display form.
     pub label: &'static str,
     /// Its key in the file.
     pub key: &'static str,
@@ -213,8 +213,8 @@ fn stall_share(raw: &Histogram<u64>, unstalled: &Histogram<u64>) -> Option<f64> 
     }
     let tail = raw.value_at_quantile(quantile);
     let all = raw.count_between(tail, u64::MAX);
-    let ours = unstalled.count_between(tail, u64::MAX);
-    Some(rounded(all.saturating_sub(ours) as f64 / all as f64, 4))
+    let left = unstalled.count_between(tail, u64::MAX);
+    Some(rounded(all.saturating_sub(left) as f64 / all as f64, 4))
 }
 
 /// More decimals than a measurement has would only make the file longer, and not every JSON reader keeps them.

@@ -378,6 +378,12 @@ impl ResultFile {
 }
 
 impl Run {
+    /// Marks the run as not valid, and notes the reason.
+    pub fn refuse(&mut self, why: impl Into<String>) {
+        self.valid = false;
+        self.notes.push(why.into());
+    }
+
     /// Messages that were sent together, as text.
     pub fn batch_text(&self) -> Option<String> {
         match self.batch.as_ref()? {
@@ -385,6 +391,24 @@ impl Run {
             number => Some(number.to_string()),
         }
     }
+}
+
+/// Implements `ALL`, the variants, and `name`, a variant's name on the command line and in results.
+#[macro_export]
+macro_rules! named_variants {
+    ($type:ident { $($variant:ident = $name:literal),+ }) => {
+        impl $type {
+            /// All variants.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// Returns the name on the command line and in results.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
 }
 
 impl RunPhase {
@@ -435,6 +459,16 @@ impl Params {
     /// One as text: a text without its quotes, anything else as JSON.
     pub fn text(&self, name: &str) -> Option<String> {
         self.0.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    }
+
+    /// One as a number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.as_f64()
+    }
+
+    /// One as a whole number.
+    pub fn whole(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
     }
 
     /// Whether there are none.

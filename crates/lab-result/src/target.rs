@@ -5,12 +5,13 @@
 pub fn short_name(url: &str) -> String {
     let scheme = url.split("://").next().unwrap_or(url);
     // How long a server may be silent, or what a topic is called there, is no other way to use it.
-    let way = url.split_once('?').map(|(_, options)| options_but(options, &["silence", "management", "name.", SECRET]));
-    match (scheme, way.as_deref().filter(|way| !way.is_empty())) {
+    let query =
+        url.split_once('?').map(|(_, options)| options_but(options, &["silence", "management", "name.", SECRET]));
+    match (scheme, query.as_deref().filter(|query| !query.is_empty())) {
         ("shm", _) => "log".to_owned(),
         ("file", _) => "log-on-disk".to_owned(),
         ("nats", Some("jetstream")) => "jetstream".to_owned(),
-        ("redis" | "redis+unix", Some(way)) => format!("redis-{way}"),
+        ("redis" | "redis+unix", Some(query)) => format!("redis-{query}"),
         ("redis+unix", None) => "redis-unix".to_owned(),
         ("amqp", _) => "rabbitmq".to_owned(),
         (other, _) => other.to_owned(),

@@ -124,11 +124,11 @@ impl Go {
 
 /// Returns the version of the installed Go.
 fn runtime() -> Result<String, GoError> {
-    let said = run(QUERY_TIMEOUT_S, &["env", "GOVERSION"], |_| ()).map_err(|trouble| match trouble {
+    let output = run(QUERY_TIMEOUT_S, &["env", "GOVERSION"], |_| ()).map_err(|trouble| match trouble {
         ProgramFailure::Missing => GoError::Missing,
         other => GoError::Failed(other.last_line()),
     })?;
-    let found = said.trim().to_owned();
+    let found = output.trim().to_owned();
     match version(&found) {
         Some(version) if version < OLDEST => Err(GoError::TooOld { found }),
         _ => Ok(found),
@@ -149,20 +149,19 @@ fn build(source: (&str, &str), home: &Path) -> Result<(), GoError> {
         fs::write(&path, text).map_err(|reason| FolderError { path, reason })?;
     }
     let output = program(Path::new("."));
-    let words = ["build", "-trimpath", "-buildvcs=false", "-o", output.to_str().unwrap_or_default(), "."];
-    run(BUILD_TIMEOUT_S, &words, |command| _ = command.current_dir(made.path()))
+    let arguments = ["build", "-trimpath", "-buildvcs=false", "-o", output.to_str().unwrap_or_default(), "."];
+    run(BUILD_TIMEOUT_S, &arguments, |command| _ = command.current_dir(made.path()))
         .map_err(|trouble| build_error(&trouble))?;
     Ok(program_cache::finish(made, home)?)
 }
 
 /// Runs the installed Go to its end, with our sources' settings instead of the user's.
-fn run(seconds: u32, words: &[&str], place: impl FnOnce(&mut Command)) -> Result<String, ProgramFailure> {
+fn run(seconds: u32, arguments_text: &[&str], configure: impl FnOnce(&mut Command)) -> Result<String, ProgramFailure> {
     let settings = [("GOFLAGS", ""), ("GOWORK", "off"), ("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0")];
-    let arguments: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
-    program_cache::run(seconds, "go".as_ref(), &arguments, |command| place(command.envs(settings)))
+    let arguments: Vec<&OsStr> = arguments_text.iter().map(OsStr::new).collect();
+    program_cache::run(seconds, "go".as_ref(), &arguments, |command| configure(command.envs(settings)))
 }
 
-/// Returns the path of the program in its folder.
 fn program(home: &Path) -> PathBuf {
     home.join("client")
 }
@@ -183,16 +182,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_go_says_becomes_a_sentence_with_a_remedy() {
+    fn errors_of_go_become_sentences_with_a_remedy() {
         let proxy = "client.go:9:2: github.com/redis/go-redis/v9@v9.14.1: Get \"https://proxy.golang.org/x\": dial tcp: \
                      lookup proxy.golang.org: no such host";
-        for (said, remedy) in [
+        for (message, remedy) in [
             (proxy, "GOPROXY"),
             ("write /tmp/x: no space left on device", "no space left on device"),
-            ("", "without a word"),
+            ("", "without output"),
         ] {
-            let sentence = build_error(&ProgramFailure::Failed(said.to_owned())).to_string();
-            assert!(sentence.contains(remedy) && sentence.contains("--client"), "{said}: {sentence}");
+            let sentence = build_error(&ProgramFailure::Failed(message.to_owned())).to_string();
+            assert!(sentence.contains(remedy) && sentence.contains("--client"), "{message}: {sentence}");
         }
     }
 

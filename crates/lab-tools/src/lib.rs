@@ -1,7 +1,7 @@
 //! Programs that a bench starts for itself: a Redis server on a free port, a Python with pinned packages, and Go
 //! programs, which it builds once. All end with the bench, and the user's cache keeps reusable parts, so that no
 //! installed program is touched. [`redis_stats`] reads a Redis server's counters of its commands, which the bus does
-//! not report.
+//! not report; [`redis_socket`] is a bare socket to one.
 //!
 //! The program `pages` makes `docs/figures.md`, `docs/reproduced.md` and README's picture from the templates in
 //! `docs/pages` and the result files in `docs/results`; `scripts/figures` lists the commands that measure these files.
@@ -16,6 +16,7 @@ pub mod go;
 mod program_cache;
 pub mod python;
 pub mod redis;
+pub mod redis_socket;
 pub mod redis_stats;
 pub mod scripts;
 

@@ -43,7 +43,7 @@ fn temporary_cache() -> Result<PathBuf, FolderError> {
     };
     match made {
         Ok(found) if found.is_dir() && found.uid() == me => Ok(path),
-        Ok(_) => Err(FolderError { path, reason: io::Error::other("it belongs to somebody else") }),
+        Ok(_) => Err(FolderError { path, reason: io::Error::other("it belongs to another user") }),
         Err(reason) => Err(FolderError { path, reason }),
     }
 }
@@ -95,7 +95,7 @@ impl ProgramFailure {
         match self {
             Self::Missing => "there is no such program".to_owned(),
             Self::Slow => "it does not end".to_owned(),
-            Self::Failed(text) => text.trim().lines().last().unwrap_or("it failed without a word").to_owned(),
+            Self::Failed(text) => text.trim().lines().last().unwrap_or("it failed without output").to_owned(),
         }
     }
 }
@@ -106,12 +106,12 @@ pub(crate) fn run(
     seconds: u32,
     program: &Path,
     arguments: &[&OsStr],
-    place: impl FnOnce(&mut Command),
+    configure: impl FnOnce(&mut Command),
 ) -> Result<String, ProgramFailure> {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "TERM", "timeout", "-k", "2", &seconds.to_string()]).arg(program).args(arguments);
     command.stdin(Stdio::null());
-    place(&mut command);
+    configure(&mut command);
     let needs = |e| ProgramFailure::Failed(format!("setpriv does not run ({e}); it is a part of util-linux"));
     let output = command.output().map_err(needs)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_does_not_end_is_ended_and_one_that_is_not_there_is_told() {
+    fn a_hanging_program_is_killed_and_a_missing_one_reported() {
         let slow = run(1, "sleep".as_ref(), &[OsStr::new("600")], |_| ());
         assert!(matches!(slow, Err(ProgramFailure::Slow)), "{slow:?}");
         let missing = run(10, "/nonexistent".as_ref(), &[], |_| ());

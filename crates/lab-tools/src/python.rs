@@ -15,8 +15,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use tickpath_lab_harness::LabError;
-use tickpath_lab_harness::{Child, Lab, ProgressSink};
+use tickpath_lab_harness::{Child, Lab, LabError, ProgressSink};
 
 use crate::program_cache::{self, FolderError, ProgramFailure, cache};
 
@@ -32,7 +31,6 @@ const REQUIREMENTS_FILE: &str = "requirements.txt";
 /// The names of the packages.
 const NAMES: [&str; 3] = [PACKAGES[0].0, PACKAGES[1].0, PACKAGES[2].0];
 
-/// Our own package.
 const TICKPATH_PACKAGE: &str = "tickpath";
 
 /// The oldest Python that the packages support.
@@ -326,7 +324,6 @@ print(json.dumps({
 }))
 "#;
 
-/// Facts that an interpreter reports.
 #[derive(Debug, Deserialize)]
 struct InterpreterFacts {
     executable: PathBuf,
@@ -352,10 +349,10 @@ fn query_facts(program: &Path, isolated: bool, packages: &[&str]) -> Result<Inte
     arguments.extend(isolated.then_some(OsStr::new("-I")));
     arguments.extend(["-c", FACTS].map(OsStr::new));
     arguments.extend(packages.iter().map(OsStr::new));
-    let said = run(QUERY_TIMEOUT_S, program, &arguments)?;
+    let output = run(QUERY_TIMEOUT_S, program, &arguments)?;
     // A user's own start-up files may have printed earlier lines.
-    let last = said.lines().last().unwrap_or_default();
-    serde_json::from_str(last).map_err(|e| ProgramFailure::Failed(format!("it said '{last}' ({e})")))
+    let last = output.lines().last().unwrap_or_default();
+    serde_json::from_str(last).map_err(|e| ProgramFailure::Failed(format!("unexpected output '{last}' ({e})")))
 }
 
 /// Makes an environment under another name, and renames it when it is complete. If two processes finish at the same
@@ -375,19 +372,17 @@ fn make_environment(base: &InterpreterFacts, home: &Path) -> Result<(), PythonEr
     fs::write(&pinned, REQUIREMENTS).map_err(|reason| FolderError { path: pinned.clone(), reason })?;
     let options = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"];
     let limits = ["--only-binary=:all:", "--timeout=15", "--retries=3", "--require-hashes", "--requirement"];
-    let told = options.iter().chain(&limits).map(OsStr::new);
-    let fetch: Vec<&OsStr> = told.chain([pinned.as_os_str()]).collect();
+    let shared = options.iter().chain(&limits).map(OsStr::new);
+    let fetch: Vec<&OsStr> = shared.chain([pinned.as_os_str()]).collect();
     run(FETCH_TIMEOUT_S, &interpreter(made.path()), &fetch)
         .map_err(|trouble| environment_error(&trouble, FETCH_TIMEOUT_S))?;
     Ok(program_cache::finish(made, home)?)
 }
 
-/// Runs an interpreter to its end.
 fn run(seconds: u32, program: &Path, arguments: &[&OsStr]) -> Result<String, ProgramFailure> {
     program_cache::run(seconds, program, arguments, |command| _ = command.env("PYTHONSAFEPATH", "1"))
 }
 
-/// Returns the path of an environment's interpreter.
 fn interpreter(home: &Path) -> PathBuf {
     home.join("bin").join("python")
 }
@@ -415,8 +410,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_pip_says_becomes_a_sentence_with_a_remedy() {
-        for (said, remedy) in [
+    fn errors_of_pip_become_sentences_with_a_remedy() {
+        for (message, remedy) in [
             ("ERROR: Could not find a version that satisfies redis (from versions: none)", "PIP_INDEX_URL"),
             ("(from versions: 1.0, 2.0)\nERROR: No matching distribution found for uvloop", "no build for this"),
             (
@@ -424,11 +419,11 @@ mod tests {
                 "not the hash by which it is pinned",
             ),
             ("ERROR: [Errno 28] No space left on device", "No space left on device"),
-            ("", "without a word"),
+            ("", "without output"),
         ] {
-            let sentence = environment_error(&ProgramFailure::Failed(said.to_owned()), 1).to_string();
-            assert!(sentence.contains(remedy), "{said}: {sentence}");
-            assert!(sentence.contains("TICKPATH_PYTHON"), "{said}: {sentence}");
+            let sentence = environment_error(&ProgramFailure::Failed(message.to_owned()), 1).to_string();
+            assert!(sentence.contains(remedy), "{message}: {sentence}");
+            assert!(sentence.contains("TICKPATH_PYTHON"), "{message}: {sentence}");
         }
     }
 
@@ -455,13 +450,13 @@ mod tests {
         };
         let home = cache.join("python");
         make_environment(&facts, &home).unwrap();
-        let told = fs::read_to_string(record).unwrap();
-        let words: Vec<&str> = told.lines().collect();
-        assert_eq!(words[..4], ["-I", "-m", "pip", "install"]);
-        assert!(words.contains(&"--require-hashes"), "{words:?}");
-        assert!(!words.iter().any(|word| word.contains("==")), "nothing but the file says what is wanted: {words:?}");
-        assert_eq!(words[words.len() - 2], "--requirement");
-        assert!(words[words.len() - 1].ends_with(REQUIREMENTS_FILE), "{words:?}");
+        let record_text = fs::read_to_string(record).unwrap();
+        let args: Vec<&str> = record_text.lines().collect();
+        assert_eq!(args[..4], ["-I", "-m", "pip", "install"]);
+        assert!(args.contains(&"--require-hashes"), "{args:?}");
+        assert!(!args.iter().any(|word| word.contains("==")), "nothing but the file says what is wanted: {args:?}");
+        assert_eq!(args[args.len() - 2], "--requirement");
+        assert!(args[args.len() - 1].ends_with(REQUIREMENTS_FILE), "{args:?}");
         assert_eq!(fs::read_to_string(home.join(REQUIREMENTS_FILE)).unwrap(), REQUIREMENTS);
     }
 
@@ -481,15 +476,8 @@ mod tests {
         }
     }
 
-    /// Progress that is not shown.
-    struct SilentProgress;
-
-    impl ProgressSink for SilentProgress {
-        fn step(&self, _what: &str, _seconds: f64) {}
-    }
-
     #[test]
-    fn who_lacks_one_of_two_packages_is_told_which_and_how_to_get_it() {
+    fn a_missing_package_is_named_with_its_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let packages = folder.path().join("packages");
         for (name, lacks, remedy) in [
@@ -497,9 +485,9 @@ mod tests {
             ("redis", "has the package tickpath and cannot import redis (No", "-m pip install redis=="),
         ] {
             let program = stand_in(&folder.path().join(name), &packages);
-            let told = Python::require_both(program.clone()).unwrap_err().to_string();
+            let error = Python::require_both(program.clone()).unwrap_err().to_string();
             for words in [lacks, remedy, "TICKPATH_PYTHON", &program.display().to_string()] {
-                assert!(told.contains(words), "'{words}' is not in: {told}");
+                assert!(error.contains(words), "'{words}' is not in: {error}");
             }
             put_package(&packages, name);
         }
@@ -527,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn others_see_a_short_path_and_neither_source_nor_settings() {
+    fn the_command_line_shows_neither_source_nor_settings() {
         const SCRIPT: [(&str, &str); 2] = [
             (
                 "ends.py",
@@ -544,7 +532,7 @@ mod tests {
                  def shown():\n    return open('/proc/self/cmdline').read().split('\\0')[:-1]\n",
             ),
         ];
-        let lab = Lab::new(PathBuf::from("/nonexistent"), &SilentProgress).unwrap();
+        let lab = Lab::new(PathBuf::from("/nonexistent"), &()).unwrap();
         let python = Python {
             program: "python3".into(),
             runtime: String::new(),

@@ -9,6 +9,7 @@ use tickpath_clock::{Clock, HostClock, sleep_ns};
 
 use crate::python::Python;
 use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::named_variants;
 
 /// A scratch server on a free loopback port; it ends with this value.
 pub struct ScratchServer {
@@ -48,20 +49,9 @@ pub enum Persistence {
     AofAlways,
 }
 
+named_variants!(Persistence { None = "none", Rdb = "rdb", AofEverySecond = "aof-everysec", AofAlways = "aof-always" });
+
 impl Persistence {
-    /// All modes.
-    pub const ALL: [Self; 4] = [Self::None, Self::Rdb, Self::AofEverySecond, Self::AofAlways];
-
-    /// Returns the mode's usual name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Rdb => "rdb",
-            Self::AofEverySecond => "aof-everysec",
-            Self::AofAlways => "aof-always",
-        }
-    }
-
     /// Returns the server's settings for the mode.
     const fn arguments(self) -> &'static [&'static str] {
         match self {
@@ -115,6 +105,15 @@ impl ScratchServer {
         Ok(Some(server))
     }
 
+    /// Starts a server; fails with the remedy, and `instead` as another one, if `redis-server` is not installed.
+    pub fn require(lab: &Lab<'_>, settings: &ServerSettings, instead: &str) -> Result<Self, LabError> {
+        Self::start(lab.folder(), settings, &lab.clock)?.ok_or_else(|| {
+            LabError::Failed(format!(
+                "redis-server is not installed; install it with: apt-get install redis-server{instead}"
+            ))
+        })
+    }
+
     /// Returns its URL.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
@@ -146,7 +145,6 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Returns the version of the installed server.
 fn version() -> Option<String> {
     let output = Command::new("redis-server").arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -185,21 +183,13 @@ pub fn one_publish_per_process(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tickpath_lab_harness::ProgressSink;
-
-    /// Progress that is not shown.
-    struct HiddenProgress;
-
-    impl ProgressSink for HiddenProgress {
-        fn step(&self, _what: &str, _seconds: f64) {}
-    }
 
     #[test]
-    fn one_publish_a_process_is_timed_at_both_ends_by_a_script_that_is_a_file() {
-        let lab = Lab::new(PathBuf::from("/nonexistent"), &HiddenProgress).unwrap();
+    fn one_publish_per_process_is_timed_at_both_ends() {
+        let lab = Lab::new(PathBuf::from("/nonexistent"), &()).unwrap();
         let server = ScratchServer::start(lab.folder(), &ServerSettings::default(), &lab.clock).unwrap();
         let server = server.expect("redis-server is installed");
-        let python = Python::prepare(&HiddenProgress).unwrap();
+        let python = Python::prepare(&()).unwrap();
         let [publishes, messages] = one_publish_per_process(&lab, &server, &python, 2).unwrap();
         assert_eq!((publishes.len(), messages.len()), (2, 2));
         assert!(publishes.iter().chain(&messages).all(|ns| *ns > 0.0), "{publishes:?} {messages:?}");

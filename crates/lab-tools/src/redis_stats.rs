@@ -29,7 +29,7 @@ pub fn no_answer(server: &str, error: &RedisError) -> LabError {
     } else {
         "check host and port, and whether the server runs"
     };
-    LabError::Failed(format!("{server} does not do what it is asked ({error}); {remedy}"))
+    LabError::Failed(format!("{server} refused the request ({error}); {remedy}"))
 }
 
 /// Opens a connection that is not measured, with timeouts on all calls.
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_command_takes_is_a_mean_of_what_came_since() {
+    fn command_time_is_the_mean_since_the_last_reading() {
         let about = |calls: u64, microseconds: u64| {
             let publish = format!("cmdstat_publish:calls={calls},usec={microseconds},usec_per_call=1.00");
             format!("# Commandstats\r\ncmdstat_ping:calls=9,usec=9\r\n{publish}\r\n")

@@ -50,11 +50,11 @@ impl Library {
 
 /// Returns a sentence if the package `tickpath` has another version than this command.
 pub fn another_version(python: &Python) -> Option<String> {
-    let here = env!("CARGO_PKG_VERSION");
-    let version = python.version_of("tickpath").filter(|version| *version != here)?;
+    let own = env!("CARGO_PKG_VERSION");
+    let version = python.version_of("tickpath").filter(|version| *version != own)?;
     Some(format!(
-        "the package tickpath is {version} and this command {here}: what is measured is the package; pip install . in the \
-         checkout of this command makes them one"
+        "the package tickpath is {version} and this command {own}: the package is measured; run pip install . in the \
+         checkout of this command to make them equal"
     ))
 }
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_that_is_made_twice_was_lost_once() {
+    fn a_second_connection_counts_as_one_reconnect() {
         const USED: &str = "
 class Connection:
     def on_connect(self):

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn channels_of_redis_are_taken_and_nothing_else() {
+    fn only_redis_channels_are_accepted() {
         for (target, named) in [
             ("redis://ann:secret@host:1/2", Some("redis://ann:secret@host:1/2")),
             ("redis+unix:///run/redis.sock", Some("unix:///run/redis.sock")),

@@ -17,17 +17,18 @@ pub type ClientTarget = (Option<Rc<dyn ForeignClient>>, String);
 /// Prepares each named client and pairs it with each target that it supports; any other name is our own bus, which
 /// supports all. A single client has to support all targets, and a client among others at least one of them.
 pub fn pairs(lab: &Lab<'_>, names: &[String], targets: &[String]) -> Result<Vec<ClientTarget>, LabError> {
-    let mut taken = Vec::new();
+    let mut chosen = Vec::new();
     for name in names {
         let client = CLIENTS.iter().find(|client| client.name == name);
         let refused = |target: &&String| client.and_then(|client| (client.check_target)(target).err());
-        let theirs: Vec<&String> = targets.iter().filter(|target| refused(target).is_none()).collect();
+        let supported: Vec<&String> = targets.iter().filter(|target| refused(target).is_none()).collect();
         match targets.iter().find_map(|target| refused(&target)) {
-            Some(error) if names.len() == 1 || theirs.is_empty() => return Err(error),
-            _ => taken.push((client, theirs)),
+            Some(error) if names.len() == 1 || supported.is_empty() => return Err(error),
+            _ => chosen.push((client, supported)),
         }
     }
-    if let Some(target) = targets.iter().find(|target| taken.iter().all(|(_, theirs)| !theirs.contains(target))) {
+    if let Some(target) = targets.iter().find(|target| chosen.iter().all(|(_, supported)| !supported.contains(target)))
+    {
         return Err(LabError::Setting(format!(
             "none of --client {} has {}; leave it out",
             names.join(","),
@@ -35,9 +36,9 @@ pub fn pairs(lab: &Lab<'_>, names: &[String], targets: &[String]) -> Result<Vec<
         )));
     }
     let mut pairs = Vec::new();
-    for (client, theirs) in taken {
+    for (client, supported) in chosen {
         let ready = client.map(|client| (client.prepare)(lab)).transpose()?;
-        pairs.extend(theirs.into_iter().map(|target| (ready.clone(), target.clone())));
+        pairs.extend(supported.into_iter().map(|target| (ready.clone(), target.clone())));
     }
     Ok(pairs)
 }

@@ -8,7 +8,6 @@ use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_result::Run;
 use tickpath_lab_tools::go::Go;
 
-/// The name of this client in results and on the command line.
 const NAME: &str = "go-redis";
 
 /// Source of the program that both ends run.

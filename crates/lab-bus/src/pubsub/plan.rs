@@ -64,13 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_that_keeps_up_gets_the_rate_asked_for() {
+    fn a_target_that_keeps_up_gets_the_requested_rate() {
         let plan = fit_rate(10_000.0, 20_001.0, 10.0, 1024);
         assert_eq!(plan, PubsubPlan { rate: 10_000.0, count: 100_000, note: None });
     }
 
     #[test]
-    fn a_slow_target_gets_less_and_the_run_says_so() {
+    fn a_slow_target_gets_a_lower_rate_and_a_note() {
         let plan = fit_rate(10_000.0, 3_900.0, 2.0, 1024);
         assert_eq!((plan.rate, plan.count), (1_000.0, 2_000));
         assert!(plan.note.unwrap().contains("3900"));

@@ -20,7 +20,26 @@ impl ProcessRole for PublisherRole {
     const NAME: &'static str = "publisher";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        publisher(self, parent)
+        let clock = HostClock::get()?;
+        if self.cold {
+            return cold_publisher(self, &clock, parent);
+        }
+        let connection = connect(&self.target)?;
+        let _ = connection.remove_topic(&self.topic);
+        let mut topic = connection.publisher(&self.topic, &topic_config(&self.policy, self.size)?)?;
+        self.thread.apply()?;
+        let mut rows = preallocated_rows(if self.rate.is_some() { self.count as usize } else { 0 });
+        parent.ready();
+        if parent.receive().is_none() {
+            return Ok(());
+        }
+        let published = match self.rate {
+            Some(rate) => publish_paced(self, rate, &clock, topic.as_mut(), &mut rows, &parent.stop_flag())?,
+            None => publish_full_speed(self, &clock, topic.as_mut(), &parent.stop_flag())?,
+        };
+        save(&self.out, &rows)?;
+        parent.result(&published);
+        Ok(())
     }
 }
 
@@ -28,7 +47,29 @@ impl ProcessRole for SubscriberRole {
     const NAME: &'static str = "subscriber";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        subscriber(self, parent)
+        let clock = HostClock::get()?;
+        let wait = self.thread.wait()?;
+        let connection = connect(&self.target)?;
+        let subscribe = |_| connection.subscriber(&self.topic, StartPosition::Now, wait);
+        let mut topics = (0..self.readers).map(subscribe).collect::<Result<Vec<_>, _>>()?;
+        topics.iter_mut().for_each(|topic| topic.set_warm_up(self.thread.warm));
+        self.thread.apply()?;
+        let mut rows = preallocated_rows(if self.stamps { self.count as usize * self.readers } else { 0 });
+        let before_ns = cpu_ns(std::process::id());
+        // Polling a server's answers is a system call.
+        let mut gaps = GapDetector::new(clock).with_kernel_calls(!is_log(&self.target));
+        parent.ready();
+        let (trackers, last, waited) = receive(self, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
+        let cpu_ns = cpu_ns(std::process::id()).saturating_sub(before_ns);
+        let waited_ns = waited.zip(gaps.waited_ns()).map_or(0, |(before, after)| after - before);
+        save(&self.out, &rows)?;
+        save_gaps(&self.out.with_extension("gaps"), &gaps.into_gaps())?;
+        let reconnects = topics.iter().map(|topic| topic.reconnects()).sum();
+        let mut received =
+            SubscriberResult { waited_ns, cpu_ns, reconnects, ..SequenceTracker::received(&trackers, last) };
+        topics.iter().for_each(|topic| received.count_withheld(&**topic));
+        parent.result(&received);
+        Ok(())
     }
 }
 
@@ -41,30 +82,6 @@ const MAX_PER_TURN: usize = 256;
 /// The time that the broker and the subscriber have after the last send for messages in flight: longer than any
 /// stall of the host. A subscriber that has received everything does not wait.
 const DRAIN_TIMEOUT_NS: i64 = 10_000_000_000;
-
-/// Runs the publisher's process.
-pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    if role.cold {
-        return cold_publisher(role, &clock, parent);
-    }
-    let connection = connect(&role.target)?;
-    let _ = connection.remove_topic(&role.topic);
-    let mut topic = connection.publisher(&role.topic, &topic_config(&role.policy, role.size)?)?;
-    role.thread.apply()?;
-    let mut rows = preallocated_rows(if role.rate.is_some() { role.count as usize } else { 0 });
-    parent.ready();
-    if parent.receive().is_none() {
-        return Ok(());
-    }
-    let published = match role.rate {
-        Some(rate) => publish_paced(role, rate, &clock, topic.as_mut(), &mut rows, &parent.stop_flag())?,
-        None => publish_full_speed(role, &clock, topic.as_mut(), &parent.stop_flag())?,
-    };
-    save(&role.out, &rows)?;
-    parent.result(&published);
-    Ok(())
-}
 
 /// Runs a publisher that connects only on the parent's command to send. `count` is the number of its single message.
 fn cold_publisher(role: &PublisherRole, clock: &HostClock, parent: &Parent) -> Result<(), LabError> {
@@ -319,32 +336,6 @@ impl SequenceTracker {
             ..SubscriberResult::default()
         }
     }
-}
-
-/// Runs the subscriber's process.
-pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let wait = role.thread.wait()?;
-    let connection = connect(&role.target)?;
-    let subscribe = |_| connection.subscriber(&role.topic, StartPosition::Now, wait);
-    let mut topics = (0..role.readers).map(subscribe).collect::<Result<Vec<_>, _>>()?;
-    topics.iter_mut().for_each(|topic| topic.set_warm_up(role.thread.warm));
-    role.thread.apply()?;
-    let mut rows = preallocated_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
-    let before_ns = cpu_ns(std::process::id());
-    // Polling a server's answers is a system call.
-    let mut gaps = GapDetector::new(clock).with_kernel_calls(!is_log(&role.target));
-    parent.ready();
-    let (trackers, last, waited) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
-    let cpu_ns = cpu_ns(std::process::id()).saturating_sub(before_ns);
-    let waited_ns = waited.zip(gaps.waited_ns()).map_or(0, |(before, after)| after - before);
-    save(&role.out, &rows)?;
-    save_gaps(&role.out.with_extension("gaps"), &gaps.into_gaps())?;
-    let reconnects = topics.iter().map(|topic| topic.reconnects()).sum();
-    let mut received = SubscriberResult { waited_ns, cpu_ns, reconnects, ..SequenceTracker::received(&trackers, last) };
-    topics.iter().for_each(|topic| received.count_withheld(&**topic));
-    parent.result(&received);
-    Ok(())
 }
 
 /// Receives until all messages are there, or no more arrive after the publisher has ended. Returns the time of the last

@@ -35,7 +35,6 @@ struct PubsubScripts {
     python: Python,
 }
 
-/// Settings that an end receives.
 #[derive(Serialize)]
 struct PubsubScriptSettings<R> {
     role: &'static str,
@@ -71,8 +70,8 @@ impl PubsubScripts {
             Library::Tickpath => TICKPATH_MODULE,
             Library::RedisPy => REDIS_PY_MODULE,
         };
-        let told = PubsubScriptSettings { role, library: by.0.trim_end_matches(".py"), capacity, settings };
-        self.python.spawn(lab, role, &[PUBSUB, by, RECONNECTS], &told)
+        let script_settings = PubsubScriptSettings { role, library: by.0.trim_end_matches(".py"), capacity, settings };
+        self.python.spawn(lab, role, &[PUBSUB, by, RECONNECTS], &script_settings)
     }
 }
 

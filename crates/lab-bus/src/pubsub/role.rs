@@ -59,7 +59,6 @@ pub struct SubscriberRole {
     pub out: PathBuf,
 }
 
-/// The publisher's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct PublisherResult {
     pub sent: u64,
@@ -85,7 +84,6 @@ pub(super) struct ColdPublishResult {
     pub published: u64,
 }
 
-/// The subscriber's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct SubscriberResult {
     pub received: u64,
@@ -158,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_lost_doubled_or_swapped_makes_a_run_invalid_by_its_number() {
+    fn lost_duplicate_and_reordered_messages_invalidate_a_run() {
         let all = SubscriberResult { received: 20, reconnects: Some(0), ..SubscriberResult::default() };
         for (received, note) in [
             (SubscriberResult { received: 17, ..all.clone() }, Some("3 of 20 messages were lost")),
@@ -171,7 +169,7 @@ mod tests {
             let mut run = Run { valid: true, ..Run::default() };
             received.check_counts(&mut run, 20);
             assert_eq!(run.valid, note.is_none(), "{received:?}");
-            assert!(note.is_none_or(|note| run.notes.iter().any(|told| told.contains(note))), "{:?}", run.notes);
+            assert!(note.is_none_or(|note| run.notes.iter().any(|found| found.contains(note))), "{:?}", run.notes);
         }
         let mut run = Run { valid: true, ..Run::default() };
         SubscriberResult { reconnects: Some(2), ..all }.check_counts(&mut run, 20);

@@ -54,8 +54,33 @@ pub struct PongRole(pub PingRole);
 impl ProcessRole for PingRole {
     const NAME: &'static str = "ping";
 
+    /// Runs the ping process: sends, waits for the answer, and sends again.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        ping(self, parent)
+        let clock = HostClock::get()?;
+        let (mut to, mut from) = open_topics(self)?;
+        let mut payload = vec![0; self.size];
+        let mut rows: Vec<[u64; 2]> = Vec::with_capacity(self.count as usize);
+        parent.ready();
+        if parent.receive().is_none() {
+            return Ok(());
+        }
+        let end = clock.ticks() + clock.calibration().ticks_of_ns(self.duration_ns);
+        let mut tracker = SequenceTracker::default();
+        let (mut sent, mut last) = (0, 0);
+        while sent < self.count && clock.ticks() < end {
+            payload[8..16].copy_from_slice(&sent.to_le_bytes());
+            let start = clock.ticks();
+            publish(to.as_mut(), start, &payload)?;
+            last = await_answer(from.as_mut(), &mut tracker, sent, start, &clock)?;
+            rows.push([start, last]);
+            sent += 1;
+        }
+        save(&self.out, &rows)?;
+        let mut received =
+            SubscriberResult { reconnects: from.reconnects(), ..SequenceTracker::received(&[tracker], last) };
+        received.count_withheld(&*from);
+        parent.result(&(received, to.reconnects()));
+        Ok(())
     }
 }
 
@@ -98,41 +123,12 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
     let mut ping = lab.spawn(&ping)?;
     ping.send("go")?;
     let (mut received, sent): (SubscriberResult, Option<u64>) = ping.result(seconds + 10.0)?;
-    let (heard, answered): (Option<u64>, Option<u64>) = pong.stop()?;
-    received.reconnects = [received.reconnects, heard].into_iter().sum();
+    let (reconnects, answered): (Option<u64>, Option<u64>) = pong.stop()?;
+    received.reconnects = [received.reconnects, reconnects].into_iter().sum();
     let mut run = assemble(lab, settings, &received)?;
     note_reconnects(&mut run, "sender", [sent, answered].into_iter().sum());
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
-}
-
-/// Runs the ping process: sends, waits for the answer, and sends again.
-pub(crate) fn ping(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let (mut to, mut from) = open_topics(role)?;
-    let mut payload = vec![0; role.size];
-    let mut rows: Vec<[u64; 2]> = Vec::with_capacity(role.count as usize);
-    parent.ready();
-    if parent.receive().is_none() {
-        return Ok(());
-    }
-    let end = clock.ticks() + clock.calibration().ticks_of_ns(role.duration_ns);
-    let mut tracker = SequenceTracker::default();
-    let (mut sent, mut last) = (0, 0);
-    while sent < role.count && clock.ticks() < end {
-        payload[8..16].copy_from_slice(&sent.to_le_bytes());
-        let start = clock.ticks();
-        publish(to.as_mut(), start, &payload)?;
-        last = await_answer(from.as_mut(), &mut tracker, sent, start, &clock)?;
-        rows.push([start, last]);
-        sent += 1;
-    }
-    save(&role.out, &rows)?;
-    let mut received =
-        SubscriberResult { reconnects: from.reconnects(), ..SequenceTracker::received(&[tracker], last) };
-    received.count_withheld(&*from);
-    parent.result(&(received, to.reconnects()));
-    Ok(())
 }
 
 /// Runs the pong process: answers until the parent stops it, then reports its reconnects.
@@ -260,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_come_twice_make_a_run_invalid_and_a_new_connection_is_told() {
+    fn duplicate_answers_invalidate_a_run_and_reconnects_are_noted() {
         let clock = HostClock::get().expect("the host has a clock");
         let mut from = Planted(vec![Some(0), Some(0), Some(1), None, Some(1), Some(2)]);
         let mut tracker = SequenceTracker::default();

@@ -88,8 +88,8 @@ pub(super) fn policy(settings: &Settings) -> Result<Policy, LabError> {
         return Ok(policy);
     }
     let policies = connect(&settings.target)?.capabilities().policies;
-    let told = policies.contains(&Policy::Fail) && settings.rate.is_none();
-    Ok(if told { Policy::Fail } else { policies[0] })
+    let fails_when_full = policies.contains(&Policy::Fail) && settings.rate.is_none();
+    Ok(if fails_when_full { Policy::Fail } else { policies[0] })
 }
 
 /// Refuses impossible settings, and any other client in a phase that only our own bus has.
@@ -134,7 +134,12 @@ pub(super) fn check(settings: &Settings, own_phase: Option<&str>) -> Result<(), 
 }
 
 /// Returns the roles of both ends, once the policy is resolved.
-pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str) -> (PublisherRole, SubscriberRole) {
+pub(super) fn roles(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    topic: &str,
+    received: &str,
+) -> (PublisherRole, SubscriberRole) {
     let Settings { target, size, rate, arrivals, count, batch, policy, readers, wait, pace, cpus, priority, .. } =
         settings.clone();
     // Readers that share the publisher's core need it to yield. An adaptive subscriber is compared with a spinning one:
@@ -159,7 +164,7 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
     };
     let subscriber = SubscriberRole {
         target,
-        topic: heard.to_owned(),
+        topic: received.to_owned(),
         count,
         stamps: rate.is_some(),
         readers,
@@ -169,7 +174,6 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
     (publisher, subscriber)
 }
 
-/// Returns a run that describes its settings.
 pub(super) fn run_of_settings(lab: &Lab<'_>, settings: &Settings) -> Run {
     let mut run = Run {
         target: settings.target.clone(),

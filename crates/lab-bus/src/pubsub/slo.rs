@@ -33,13 +33,14 @@ pub fn search(
         let settings = Settings { rate: Some(rate), count, ..settings.clone() };
         let run = try_rate(lab, promise, &settings);
         if let Ok(run) = &run {
-            let kept = is_promise_kept(promise, run);
+            // Every message arrived within the promise at the requested rate.
+            let kept = run.valid && run.counts.lost == 0 && promise.is_kept(run) == Some(true);
             search.record(rate, kept);
             seen.record(promise, run, rate, kept);
         }
         keep_runs(result, run.map(|run| vec![run])).inspect_err(|_| {
-            let told = seen.finding(promise, search.highest_kept(), search.lowest_broken());
-            result.findings.push(format!("until it broke off, {} {told}", short_name(&settings.target)));
+            let finding = seen.finding(promise, search.highest_kept(), search.lowest_broken());
+            result.findings.push(format!("until it broke off, {} {finding}", short_name(&settings.target)));
         })?;
     }
     Ok(seen.finding(promise, search.highest_kept(), search.lowest_broken()))
@@ -65,11 +66,6 @@ fn try_rate(lab: &Lab<'_>, promise: &Promise, settings: &Settings) -> Result<Run
         }
         run => run.map(searched),
     }
-}
-
-/// Returns whether every message arrived within the promise at the requested rate.
-fn is_promise_kept(promise: &Promise, run: &Run) -> bool {
-    run.valid && run.counts.lost == 0 && promise.is_kept(run) == Some(true)
 }
 
 /// Observations at both ends of the bracket.

@@ -56,9 +56,9 @@ pub fn run_with(
     let transfer = around.transfer_ns().filter(|_| is_log(&settings.target)).unwrap_or(0.0);
     let idle = host::idle_gaps(&lab.clock, settings.cpus[1])?;
     let topic = topic_name(lab, &settings.target);
-    let heard = if between { format!("{topic}.heard") } else { topic.clone() };
-    let _removed = [&topic, &heard].map(|topic| TopicGuard { target: &settings.target, topic });
-    let (publisher, subscriber) = roles(lab, settings, &topic, &heard);
+    let received_topic = if between { format!("{topic}.heard") } else { topic.clone() };
+    let _removed = [&topic, &received_topic].map(|topic| TopicGuard { target: &settings.target, topic });
+    let (publisher, subscriber) = roles(lab, settings, &topic, &received_topic);
     // The publisher makes the topic before it sends, so that a `fail` topic has its reader before the first message.
     let (mut publisher, mut subscriber) = match &settings.foreign {
         Some(client) => (client.publisher(lab, &publisher)?, client.subscriber(lab, &subscriber)?),
@@ -66,7 +66,7 @@ pub fn run_with(
     };
     begin(&PubsubProcesses {
         published: &topic,
-        received: &heard,
+        received: &received_topic,
         publisher: publisher.id(),
         subscriber: subscriber.id(),
     })?;
@@ -117,8 +117,8 @@ fn assemble(
             Some(_) => Ok(Vec::new()),
             None => load_gaps(&lab.folder().join(name)).map(|gaps| clip_gaps(&gaps, published.first, received.last)),
         };
-        let (ours, theirs) = (found("subscriber.gaps")?, found("publisher.gaps")?);
-        let gaps = attribute_common_stops(&ours, &[&theirs]);
+        let (of_subscriber, of_publisher) = (found("subscriber.gaps")?, found("publisher.gaps")?);
+        let gaps = attribute_common_stops(&of_subscriber, &[&of_publisher]);
         latency_hops(&mut run, &lab.folder().join("subscriber"), calibration, &gaps, transfer)?;
         if published.sent >= 1_000 {
             run.figures.insert("lateness_own_p99_ns".to_owned(), f64::from(published.own_p99_ns));
@@ -130,8 +130,10 @@ fn assemble(
         if !lab.in_threads {
             add_receiver_cpu(&mut run, received.cpu_ns);
         }
-        let ends =
-            [("subscriber", gaps, received.waited_ns), ("publisher", attribute_common_stops(&theirs, &[&ours]), 0)];
+        let ends = [
+            ("subscriber", gaps, received.waited_ns),
+            ("publisher", attribute_common_stops(&of_publisher, &[&of_subscriber]), 0),
+        ];
         for (who, gaps, waited_ns) in ends {
             report_stalls(&mut run, settings, (who, &gaps, waited_ns), elapsed, calibration);
         }
@@ -141,9 +143,7 @@ fn assemble(
         drop_attribution(&mut run);
     }
     if received.received == 0 {
-        run.valid = false;
-        run.notes
-            .push("nothing was received; look at the server's log, and whether this user may subscribe".to_owned());
+        run.refuse("nothing was received; look at the server's log, and whether this user may subscribe");
     }
     if published.refused > 0 {
         run.notes.push(format!("the topic was full {} times; the publisher tried again", published.refused));
@@ -152,8 +152,7 @@ fn assemble(
     note_reconnects(&mut run, "receiver", received.reconnects);
     refuse_reordered(&mut run);
     if run.counts.lost > 0 && settings.policy != Some(Policy::Overwrite) {
-        run.valid = false;
-        run.notes.push(format!("{} messages were lost on a topic that promises to keep them", run.counts.lost));
+        run.refuse(format!("{} messages were lost on a topic that promises to keep them", run.counts.lost));
     } else if settings.rate.is_some() {
         // At full speed a topic may overwrite messages that its reader has not taken; at a sustained rate none may be
         // lost.
@@ -215,14 +214,11 @@ fn report_stalls(
 fn judge(run: &mut Run, settings: &Settings, published: &PublisherResult, took_ns: i64) {
     let reached = published.planned_ns as f64 / took_ns as f64;
     if took_ns > 0 && reached < 0.99 && settings.count > 1 && !settings.is_stalled {
-        run.valid = false;
-        run.notes.push(format!("the generator reached {:.1} % of its rate; use a lower --rate", 100.0 * reached));
+        run.refuse(format!("the generator reached {:.1} % of its rate; use a lower --rate", 100.0 * reached));
     }
     if published.late_share > 0.01 {
-        run.valid = false;
         let share = 100.0 * published.late_share;
-        run.notes
-            .push(format!("{share:.1} % of sends came late by more than the interval or 10 µs; use a lower --rate"));
+        run.refuse(format!("{share:.1} % of sends came late by more than the interval or 10 µs; use a lower --rate"));
     }
 }
 
@@ -231,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_that_is_stalled_excuses_a_rate_and_nothing_else() {
+    fn a_stalled_target_excuses_only_a_missed_rate() {
         let kept =
             PublisherResult { sent: 1_000, planned_ns: 1_000_000_000, late_share: 0.01, ..PublisherResult::default() };
         let late = PublisherResult { late_share: 0.011, ..kept.clone() };

@@ -36,8 +36,8 @@ pub fn plan_count(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Qu
 }
 
 fn fit_count(asked: u64, reached: f64, seconds: f64) -> QueuePlan {
-    let most = reached * seconds;
-    let count = if most < asked as f64 { (round_down(most, 2) as u64).max(PROBE).min(asked) } else { asked };
+    let max = reached * seconds;
+    let count = if max < asked as f64 { (round_down(max, 2) as u64).max(PROBE).min(asked) } else { asked };
     let note = (count < asked).then(|| {
         format!("{count} messages instead of {asked}, for about {seconds} s: this target takes {reached:.0} a second")
     });

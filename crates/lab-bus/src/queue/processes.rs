@@ -10,7 +10,6 @@ use super::settings::Settings;
 use tickpath_lab_harness::{Child, Lab, LabError, ThreadConfig};
 use tickpath_lab_result::Software;
 
-/// The processes of a run.
 pub(super) struct QueueProcesses {
     pub pusher: Child,
     pub pullers: Vec<Child>,
@@ -97,8 +96,8 @@ impl QueueProcesses {
             // disturbs.
             let _left = child.stop::<()>();
         }
-        let told = pushed.server_version.clone().or(self.software.server_version.clone());
-        let software = Software { server_version: told, ..self.software };
+        let version = pushed.server_version.clone().or(self.software.server_version.clone());
+        let software = Software { server_version: version, ..self.software };
         let (keeps, drops) = (queues.is_durable(), queues.loss_settings());
         Ok(QueueReports { pushed, pulled, software, remaining: left, is_durable: keeps, loss_settings: drops, failed })
     }

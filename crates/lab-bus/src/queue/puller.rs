@@ -75,7 +75,6 @@ impl ProcessRole for QueuePullerRole {
     }
 }
 
-/// A puller's result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PullerResult {
     /// Messages that were marked as redelivered.
@@ -85,7 +84,6 @@ pub(super) struct PullerResult {
     pub failed: Option<String>,
 }
 
-/// The records of a puller.
 struct PullerRun {
     /// Each pull that returned messages: called, returned, messages.
     calls: Vec<[u64; 3]>,
@@ -105,7 +103,8 @@ impl PullerRun {
     ) -> Result<(), LabError> {
         let share = role.share.unwrap_or(u64::MAX);
         let mut quiet = QuietTimer::new(clock, if role.share.is_some() { PULL_TIMEOUT_NS } else { QUIET_TIMEOUT_NS });
-        while self.first_deliveries() < share {
+        // A redelivered message is no part of the share.
+        while self.numbers.len() as u64 - self.redelivered < share {
             let called = clock.ticks();
             let messages = self.pull(queue, role.limit)?;
             if messages > 0 {
@@ -130,11 +129,6 @@ impl PullerRun {
             *redelivered += u64::from(pulled.redelivered);
         });
         pulled.map_err(|error| failed("pulling", &error))
-    }
-
-    /// Returns the number of messages that are not marked as redelivered.
-    fn first_deliveries(&self) -> u64 {
-        self.numbers.len() as u64 - self.redelivered
     }
 }
 

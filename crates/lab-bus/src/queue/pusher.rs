@@ -89,7 +89,6 @@ impl ProcessRole for QueuePusherRole {
     }
 }
 
-/// The pusher's result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PusherResult {
     pub sent: u64,
@@ -101,7 +100,6 @@ pub(super) struct PusherResult {
     /// The number of reconnects, where the client reports it.
     pub reconnects: Option<u64>,
     pub failed: Option<String>,
-    /// The server's version, where the client can report it.
     pub server_version: Option<String>,
 }
 

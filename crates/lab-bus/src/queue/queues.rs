@@ -116,5 +116,5 @@ pub(super) fn config(delivery: &str, size: usize) -> Result<QueueConfig, LabErro
 /// Returns the way in which the server may lose messages of a queue by its own settings, if it reports any.
 pub(super) fn loss_setting(connection: &dyn Connection, queue: &str) -> Option<String> {
     let why = connection.loss_risk(queue).ok().flatten()?;
-    Some(format!("the server may lose messages of the queue {queue}, and tells nobody: {why}"))
+    Some(format!("the server may lose messages of the queue {queue}, without an error: {why}"))
 }

@@ -16,7 +16,6 @@ pub const MIN_RECORD_BYTES: usize = 108;
 /// Number of a record that is not ours.
 pub(super) const FOREIGN: u64 = u64::MAX;
 
-/// The offset of the number.
 const NUMBER_AT: usize = 8;
 const DIGITS: usize = 10;
 
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_has_no_number() {
+    fn foreign_bytes_have_no_record_number() {
         for foreign in [&b""[..], b"hello", b"{\"id\": \"000000000", b"{\"id\": \"00000x0000\"}", &[0; 64]] {
             assert_eq!(number(foreign), FOREIGN, "{foreign:?}");
         }

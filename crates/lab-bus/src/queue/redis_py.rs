@@ -18,7 +18,6 @@ const PUSHER: (&str, &str) = ("queue_pusher.py", include_str!("../python/queue_p
 const PULLER: (&str, &str) = ("queue_puller.py", include_str!("../python/queue_puller.py"));
 const COMMON: (&str, &str) = ("queue_end.py", include_str!("../python/queue_end.py"));
 
-/// Settings of the pusher's script.
 #[derive(Serialize)]
 struct PusherSettings<'a> {
     url: &'a str,
@@ -34,7 +33,6 @@ struct PusherSettings<'a> {
     out: &'a Path,
 }
 
-/// Settings of a puller's script.
 #[derive(Serialize)]
 struct PullerSettings<'a> {
     url: &'a str,
@@ -48,7 +46,6 @@ struct PullerSettings<'a> {
     numbers: &'a Path,
 }
 
-/// Starts the pusher and the pullers.
 pub(super) fn spawn(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -75,7 +72,7 @@ pub(super) fn spawn(
         let out = puller_file(lab, index);
         let numbers = numbers_file(&out);
         let share = settings.share(index);
-        let told = PullerSettings {
+        let script_settings = PullerSettings {
             url: &url,
             queue: &queues[settings.queue_of(index)],
             limit: settings.pull,
@@ -86,7 +83,7 @@ pub(super) fn spawn(
             out: &out,
             numbers: &numbers,
         };
-        python.spawn(lab, "puller", &[PULLER, COMMON, RECONNECTS], &told)
+        python.spawn(lab, "puller", &[PULLER, COMMON, RECONNECTS], &script_settings)
     };
     let software = Software {
         server: Some("redis-server".to_owned()),

@@ -44,7 +44,6 @@ impl RecordedRows {
         Some((self.pushes.first()?[0], self.pushes.last()?[1]))
     }
 
-    /// Returns the time of the last push's call.
     pub fn last_call(&self) -> Option<u64> {
         self.pushes.last().map(|push| push[0])
     }
@@ -74,7 +73,6 @@ impl PullerRows {
     }
 }
 
-/// Returns the file of the pusher's calls.
 pub(super) fn pusher_file(lab: &Lab<'_>) -> PathBuf {
     lab.folder().join("queue-pusher")
 }
@@ -84,7 +82,6 @@ pub(super) fn puller_file(lab: &Lab<'_>, index: usize) -> PathBuf {
     lab.folder().join(format!("queue-puller{index}"))
 }
 
-/// Returns the file of a puller's message numbers.
 pub(super) fn numbers_file(puller_file: &Path) -> PathBuf {
     puller_file.with_extension("numbers")
 }

@@ -55,7 +55,6 @@ impl<'a> TimeSteps<'a> {
         counts
     }
 
-    /// Converts counts to messages a second.
     fn rates(&self, counts: &[u64]) -> Vec<f64> {
         let begins = std::iter::once(&0).chain(&self.ends_ns);
         let lengths = begins.zip(&self.ends_ns).map(|(begin, end)| end - begin);
@@ -69,11 +68,11 @@ impl<'a> TimeSteps<'a> {
 
 /// Returns the messages pushed and not yet pulled, at the end of each step.
 fn backlog(pushed: &[u64], pulled: &[Vec<u64>]) -> Vec<f64> {
-    let (mut came, mut went) = (0u64, 0u64);
+    let (mut pushes, mut pulls) = (0u64, 0u64);
     let step = |(index, count): (usize, &u64)| {
-        came += count;
-        went += pulled.iter().map(|puller| puller[index]).sum::<u64>();
-        came.saturating_sub(went) as f64
+        pushes += count;
+        pulls += pulled.iter().map(|puller| puller[index]).sum::<u64>();
+        pushes.saturating_sub(pulls) as f64
     };
     pushed.iter().enumerate().map(step).collect()
 }

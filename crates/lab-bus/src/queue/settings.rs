@@ -7,8 +7,7 @@ use super::record::MIN_RECORD_BYTES;
 use tickpath_bus::url::redact_logins;
 use tickpath_lab_harness::LabError;
 use tickpath_lab_harness::targets::is_log;
-use tickpath_lab_result::Params;
-use tickpath_lab_result::short_name;
+use tickpath_lab_result::{Params, named_variants, short_name};
 
 /// Default time for a slow target, in seconds.
 pub const DEFAULT_S: f64 = 4.0;
@@ -98,18 +97,9 @@ pub enum PullVariant {
     Count,
 }
 
-impl QueueSharing {
-    /// Both variants.
-    pub const ALL: [Self; 2] = [Self::Each, Self::Shared];
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Each => "each",
-            Self::Shared => "shared",
-        }
-    }
-}
+named_variants!(QueueSharing { Each = "each", Shared = "shared" });
+named_variants!(PushVariant { Push = "push", PushLtrim = "push-ltrim" });
+named_variants!(PullVariant { Published = "published", Brpop = "brpop", Count = "count" });
 
 impl QueueClient {
     /// Returns the name on the command line and in results.
@@ -121,32 +111,7 @@ impl QueueClient {
     }
 }
 
-impl PushVariant {
-    /// Both variants.
-    pub const ALL: [Self; 2] = [Self::Push, Self::PushLtrim];
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Push => "push",
-            Self::PushLtrim => "push-ltrim",
-        }
-    }
-}
-
 impl PullVariant {
-    /// All variants.
-    pub const ALL: [Self; 3] = [Self::Published, Self::Brpop, Self::Count];
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Published => "published",
-            Self::Brpop => "brpop",
-            Self::Count => "count",
-        }
-    }
-
     /// Returns whether the variant can pull `limit` messages at once.
     pub const fn supports_limit(self, limit: usize) -> bool {
         limit == 1 || matches!(self, Self::Count)
@@ -189,7 +154,6 @@ impl Settings {
         self.delivery.expect("resolved")
     }
 
-    /// Returns the number of queues.
     pub(super) fn queues(&self) -> usize {
         match self.keys {
             QueueSharing::Each => self.pullers,
@@ -197,12 +161,10 @@ impl Settings {
         }
     }
 
-    /// Returns the index of a puller's queue.
     pub(super) fn queue_of(&self, puller: usize) -> usize {
         puller % self.queues()
     }
 
-    /// Returns the CPU of a puller.
     pub(super) fn cpu_of(&self, puller: usize) -> usize {
         self.cpus[1 + puller % (self.cpus.len() - 1)]
     }
@@ -378,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn each_puller_knows_its_share() {
+    fn each_puller_has_its_share_of_messages() {
         check(QueueClient::Rust, 0);
         let variants = RedisPy { push: PushVariant::Push, pull: PullVariant::Brpop, transaction: false };
         check(QueueClient::RedisPy(variants), 1);

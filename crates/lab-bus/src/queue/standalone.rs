@@ -112,11 +112,11 @@ pub fn pull_standalone(alone: &StandaloneSettings, say: &mut dyn FnMut(&str)) ->
 impl StandaloneSettings {
     fn config(&self, connection: &dyn Connection) -> Result<QueueConfig, LabError> {
         let capabilities = connection.queue_capabilities();
-        let most = capabilities.max_payload;
-        if !(MIN_RECORD_BYTES..=most).contains(&self.size) || self.pipeline == 0 || self.pull == 0 {
+        let max = capabilities.max_payload;
+        if !(MIN_RECORD_BYTES..=max).contains(&self.size) || self.pipeline == 0 || self.pull == 0 {
             return Err(LabError::Setting(format!(
-                "{} bytes, {} pushed and {} pulled at a time are not possible; use {MIN_RECORD_BYTES} to {most} bytes, and \
-                 at least one message",
+                "{} bytes, {} pushed and {} pulled at a time are not possible; use {MIN_RECORD_BYTES} to {max} bytes, \
+                 and at least one message",
                 self.size, self.pipeline, self.pull
             )));
         }

@@ -25,8 +25,7 @@ fn keep_up_verdict(run: &Run) -> Option<String> {
     }
     let pushed = *run.figures.get("push_rate_per_s")?;
     let share = run.figures.get("kept_up_percent")? / 100.0;
-    let number = |name: &str| run.params.0.get(name)?.as_u64();
-    let (pullers, pull) = (number("pullers")?, number("pull")?);
+    let (pullers, pull) = (run.params.whole("pullers")?, run.params.whole("pull")?);
     let (who, keep, fall, it) = match pullers {
         1 => ("one puller".to_owned(), "keeps", "falls", "it"),
         many => (format!("{many} pullers"), "keep", "fall", "they"),
@@ -66,15 +65,18 @@ pub(super) fn judge(
     }
     if counts.left > 0 {
         wrong.push(format!(
-            "{} messages were left: none came any more, or pulling failed; look at the server, and run again",
+            "{} messages were left: none arrived any more, or pulling failed; look at the server, and run again",
             counts.left
         ));
     }
     if counts.duplicated > 0 && delivery == DeliveryGuarantee::AtMostOnce {
-        wrong.push(format!("{} messages came more than once, where once is promised", counts.duplicated));
+        wrong.push(format!("{} messages arrived more than once, on an at-most-once queue", counts.duplicated));
     }
     if counts.errors > 0 {
-        wrong.push(format!("{} messages were not of this run; does somebody else use its queue?", counts.errors));
+        wrong.push(format!(
+            "{} messages were not of this run; check whether another client uses its queue",
+            counts.errors
+        ));
     }
     if let (Some(rate), Some(last), None) = (settings.rate, last_call, &outcome.failed) {
         wrong.extend(generator_fault(settings, outcome, rate, last, calibration));
@@ -197,8 +199,8 @@ mod tests {
         run
     }
 
-    fn says(run: &Run, words: &str) -> bool {
-        run.notes.iter().any(|note| note.contains(words))
+    fn says(run: &Run, text: &str) -> bool {
+        run.notes.iter().any(|note| note.contains(text))
     }
 
     #[test]
@@ -217,10 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_was_made_again_is_told_and_counted() {
+    fn reconnects_are_noted_and_counted() {
         let run = judged(None, true, 0, [1, 2]);
-        for told in ["the sender's connection was lost and made again once", "the receiver's connection was lost"] {
-            assert!(run.valid && says(&run, told), "{told}: {:?}", run.notes);
+        for note in ["the sender's connection was lost and made again once", "the receiver's connection was lost"] {
+            assert!(run.valid && says(&run, note), "{note}: {:?}", run.notes);
         }
         assert_eq!(run.figures.get("reconnects"), Some(&3.0));
         assert_eq!(judged(None, true, 0, [0, 0]).figures.get("reconnects"), None);

@@ -6,20 +6,14 @@ use std::rc::Rc;
 
 use tickpath_clock::{HostClock, Wait};
 use tickpath_lab_bus::pubsub::{ForeignClient, PublisherRole, Settings, SubscriberRole, measure_cold, pairs, run};
-use tickpath_lab_harness::{Child, Lab, LabError, ProgressSink};
+use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_result::Run;
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
-
-struct Silent;
-
-impl ProgressSink for Silent {
-    fn step(&self, _what: &str, _seconds: f64) {}
-}
 
 #[test]
 fn messages_between_two_go_processes_are_counted_and_stamped() {
     // The lab starts no process of this program.
-    let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
+    let lab = Lab::new(PathBuf::from("/nonexistent"), &()).expect("a lab can be made");
     let clock = HostClock::get().expect("the host has a clock");
     let server =
         ScratchServer::start(lab.folder(), &ServerSettings { unix_socket: true, ..ServerSettings::default() }, &clock);
@@ -44,8 +38,8 @@ fn messages_between_two_go_processes_are_counted_and_stamped() {
 }
 
 #[test]
-fn what_go_does_not_do_is_refused() {
-    let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
+fn settings_unsupported_by_go_are_refused() {
+    let lab = Lab::new(PathBuf::from("/nonexistent"), &()).expect("a lab can be made");
     let streams = "redis://127.0.0.1:1?streams".to_owned();
     let redis = "redis://127.0.0.1:1".to_owned();
     let go = go_redis(&lab, std::slice::from_ref(&redis)).expect("Go is installed, and the proxy answers");
@@ -62,8 +56,8 @@ fn what_go_does_not_do_is_refused() {
 }
 
 #[test]
-fn a_client_that_nobody_knows_is_run_and_named_and_its_stamps_are_nanoseconds() {
-    let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
+fn an_external_client_runs_and_its_stamps_are_nanoseconds() {
+    let lab = Lab::new(PathBuf::from("/nonexistent"), &()).expect("a lab can be made");
     let settings = Settings { rate: None, count: 5, ..settings("shm://", Some(Rc::new(Planted))) };
     let run = run(&lab, &settings).expect("it runs");
     assert_eq!((run.client.as_str(), run.software.client_version.as_deref()), ("planted", Some("1.2.3")));

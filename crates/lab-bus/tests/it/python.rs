@@ -5,14 +5,8 @@ use std::path::PathBuf;
 use tickpath_clock::{HostClock, Wait};
 use tickpath_lab_bus::pubsub::{ClientTarget, Settings, measure_cold, pairs, run};
 use tickpath_lab_harness::arrivals::ArrivalProcess;
-use tickpath_lab_harness::{Lab, LabError, ProgressSink};
+use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
-
-struct Silent;
-
-impl ProgressSink for Silent {
-    fn step(&self, _what: &str, _seconds: f64) {}
-}
 
 #[test]
 fn messages_between_two_python_processes_are_counted_and_stamped() {
@@ -44,7 +38,7 @@ fn messages_between_two_python_processes_are_counted_and_stamped() {
 }
 
 #[test]
-fn what_redis_py_does_not_do_is_refused() {
+fn settings_unsupported_by_redis_py_are_refused() {
     let (lab, redis) = (lab(), "redis://127.0.0.1:1");
     let ready = asked(&lab, "redis-py", &[redis]).expect("there is Python, and the index answers");
     let base = settings(&ready[0]);
@@ -61,7 +55,7 @@ fn what_redis_py_does_not_do_is_refused() {
 }
 
 #[test]
-fn a_client_beside_others_takes_the_targets_that_it_has() {
+fn a_client_beside_others_runs_on_its_own_targets() {
     let (lab, redis, log) = (lab(), "redis://127.0.0.1:1", "shm://");
     let found = asked(&lab, "rust,redis-py", &[log, redis]).expect("there is Python, and the index answers");
     let names =
@@ -70,19 +64,19 @@ fn a_client_beside_others_takes_the_targets_that_it_has() {
     assert_eq!(found.iter().map(names).collect::<Vec<_>>(), expected);
     // A single client may not leave a target out, and a client among others needs at least one; the error names the
     // target that no client supports.
-    for (clients, targets, told) in [
+    for (clients, targets, reason) in [
         ("redis-py", &[redis, log][..], "redis://HOST:PORT"),
         ("rust,redis-py", &[log], "--client redis-py"),
         ("redis-py,go-redis", &[redis, log], "none of --client redis-py,go-redis has shm://"),
     ] {
         let refused = asked(&lab, clients, targets).map(|_| ());
-        assert!(matches!(&refused, Err(LabError::Setting(what)) if what.contains(told)), "{clients}: {refused:?}");
+        assert!(matches!(&refused, Err(LabError::Setting(what)) if what.contains(reason)), "{clients}: {refused:?}");
     }
 }
 
 /// Makes a lab that starts no process of this program.
 fn lab() -> Lab<'static> {
-    Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made")
+    Lab::new(PathBuf::from("/nonexistent"), &()).expect("a lab can be made")
 }
 
 /// Returns the pairs that a command line requests.

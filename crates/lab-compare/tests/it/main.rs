@@ -75,7 +75,7 @@ fn intervals_hold_the_true_ratio() {
 }
 
 #[test]
-fn a_limit_is_exceeded_by_what_is_wholly_beyond_it() {
+fn a_limit_is_exceeded_by_an_interval_wholly_beyond_it() {
     let limit: MetricLimit = "t0_t2.p50 > +10%".parse().expect("it is one");
     let exceeded = |judgement: &Judgement| {
         limit.judge(judgement).expect("it was measured").iter().any(|one| one.status == LimitStatus::Exceeded)
@@ -112,7 +112,7 @@ fn verdicts_follow_the_samples() {
 }
 
 #[test]
-fn what_the_host_drifted_by_is_no_change() {
+fn a_drift_of_the_host_is_no_change() {
     let mut files = steady(Design::Apart, &[1.3, 1.301, 1.302, 1.303, 1.304]);
     let ComparedResults::Apart(pair) = &mut files else { panic!("these are files") };
     pair.old.host.cache_line_transfer_ns = Some(100.0);
@@ -126,7 +126,7 @@ fn what_the_host_drifted_by_is_no_change() {
 }
 
 #[test]
-fn runs_are_paired_by_what_was_run() {
+fn runs_are_paired_by_their_settings() {
     type Alter = fn(&mut ResultFile);
     let cases: [(&str, Alter, Result<&str, &str>); 12] = [
         ("another port", |file| file.runs[0].target = "redis://ann@host:7000/2".to_owned(), Ok("")),
@@ -187,7 +187,7 @@ fn two_servers_of_one_host_are_two_and_one_that_moved_is_one() {
 }
 
 #[test]
-fn invalid_runs_are_left_out_and_told() {
+fn invalid_runs_are_excluded_and_reported() {
     let mut measured = steady(Design::InTurn, &[1.3, 1.3, 1.3, 1.3, 1.3, 1.3, 9.0, 1.3]);
     let ComparedResults::InTurn(pairs) = &mut measured else { panic!("these are calls in turn") };
     pairs[6].new.runs[0].valid = false;
@@ -238,7 +238,7 @@ fn limits_are_read_or_refused_with_the_form() {
 }
 
 #[test]
-fn tables_show_what_changed_first_and_are_harmless() {
+fn tables_show_changes_first_and_escape_text() {
     for (mut measured, words) in [
         (steady(Design::InTurn, &[1.3; 7]), vec!["1.3 µs", "1.300×", "slower", "note"]),
         (steady(Design::Apart, &[1.3]), vec!["one run each: no noise is known", "unknown"]),

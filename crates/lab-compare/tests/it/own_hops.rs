@@ -16,7 +16,7 @@ fn file(decode_ns: u64) -> ResultFile {
 }
 
 #[test]
-fn a_limit_binds_a_hop_of_ones_own() {
+fn a_limit_applies_to_a_users_own_hop() {
     let slower = ComparedResults::Apart(Box::new(ResultPair { old: file(1_000), new: file(1_500) }));
     let judgement = judge(&slower).expect("both measured the same");
     assert!(text(&judgement, &[]).contains("own.decode.p99"), "{}", text(&judgement, &[]));

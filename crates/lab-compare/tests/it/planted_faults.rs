@@ -21,7 +21,7 @@ fn faster_with(alter: Alter) -> ComparedResults {
 }
 
 #[test]
-fn a_build_that_loses_messages_is_told_however_fast_it_is() {
+fn a_build_that_loses_messages_fails_at_any_speed() {
     let cases: [(&str, Alter, bool); 6] = [
         ("nothing", |_| {}, false),
         ("lost", |run| (run.counts.lost, run.counts.received) = (50, 4_950), true),
@@ -41,11 +41,11 @@ fn a_build_that_loses_messages_is_told_however_fast_it_is() {
     ];
     for (name, alter, fails) in cases {
         let judgement = judge(&faster_with(alter)).expect("both sides measured the same");
-        let told = text(&judgement, &[]);
-        assert_eq!(!judgement.losses.is_empty(), fails, "{name}: {told}");
-        assert_eq!(told.contains("NEW loses"), fails, "{name}: {told}");
-        assert_eq!(markdown(&judgement, &[]).contains("NEW loses"), fails, "{name}: {told}");
-        assert_eq!(told.contains("duplicated"), name == "doubled", "{name}: {told}");
+        let printed = text(&judgement, &[]);
+        assert_eq!(!judgement.losses.is_empty(), fails, "{name}: {printed}");
+        assert_eq!(printed.contains("NEW loses"), fails, "{name}: {printed}");
+        assert_eq!(markdown(&judgement, &[]).contains("NEW loses"), fails, "{name}: {printed}");
+        assert_eq!(printed.contains("duplicated"), name == "doubled", "{name}: {printed}");
     }
 }
 
@@ -68,7 +68,7 @@ fn a_hop_that_has_a_sample_for_each_message_lacks_none() {
 }
 
 #[test]
-fn what_a_topic_may_lose_fails_only_beside_one_that_always_lost_less() {
+fn allowed_losses_fail_only_against_a_base_that_lost_less() {
     let cases: [(&str, usize, Lost, Lost, bool); 5] = [
         ("none, then some", 8, |_| 0, |place| 10 + place as u64, true),
         ("some, then none", 8, |place| 10 + place as u64, |_| 0, false),
@@ -105,7 +105,7 @@ fn a_build_whose_lossy_runs_are_not_valid_is_not_merely_unmeasured() {
 }
 
 #[test]
-fn where_too_many_pairs_were_left_out_there_is_no_verdict() {
+fn too_many_excluded_pairs_give_no_verdict() {
     for (pairs, invalid, verdict) in
         [(8, 1, Verdict::Slower), (8, 2, Verdict::Slower), (9, 3, Verdict::Unknown), (12, 6, Verdict::Unknown)]
     {
@@ -114,19 +114,19 @@ fn where_too_many_pairs_were_left_out_there_is_no_verdict() {
         let judgement = judge(&measured).expect("the others are valid");
         let found = change(&judgement, "t0_t2.p50");
         assert_eq!(found.verdict, verdict, "{invalid} of {pairs}: {found:?}");
-        let told = text(&judgement, &[]);
-        assert!(told.contains(&format!("{invalid} of {pairs} pairs are left out")), "{told}");
-        assert_eq!(told.contains("too many for a verdict"), verdict == Verdict::Unknown, "{told}");
+        let printed = text(&judgement, &[]);
+        assert!(printed.contains(&format!("{invalid} of {pairs} pairs are left out")), "{printed}");
+        assert_eq!(printed.contains("too many for a verdict"), verdict == Verdict::Unknown, "{printed}");
     }
 }
 
 #[test]
-fn each_claim_says_for_what_it_was_measured() {
+fn each_claim_names_its_conditions() {
     for (design, claimed) in [(Design::InTurn, true), (Design::Apart, false)] {
         let judgement = judge(&steady(design, &[1.3; 7])).expect("both sides measured the same");
-        for told in [text(&judgement, &[]), markdown(&judgement, &[])] {
-            assert_eq!(told.contains("at most 5 % of such tables"), claimed, "{told}");
-            assert_eq!(told.contains("no such rate is known"), !claimed, "{told}");
+        for printed in [text(&judgement, &[]), markdown(&judgement, &[])] {
+            assert_eq!(printed.contains("at most 5 % of such tables"), claimed, "{printed}");
+            assert_eq!(printed.contains("no such rate is known"), !claimed, "{printed}");
         }
         let limit: MetricLimit = "t0_t2.p50 > +50%".parse().expect("it is one");
         let rulings = limit.judge(&judgement).expect("it was measured");
@@ -152,9 +152,9 @@ fn a_limit_that_cannot_be_judged_is_not_kept() {
     ] {
         let judgement = judge(&steady(Design::InTurn, &ratios)).expect("both sides measured the same");
         let rulings = limit.judge(&judgement).expect("it was measured");
-        let told: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
-        assert!(told.len() == 1 && told[0].contains(wanted), "{ratios:?}: {told:?}");
-        assert!(!told[0].contains("passed"), "{told:?}");
+        let sentences: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
+        assert!(sentences.len() == 1 && sentences[0].contains(wanted), "{ratios:?}: {sentences:?}");
+        assert!(!sentences[0].contains("passed"), "{sentences:?}");
     }
     // A setting with too many pairs left out blocks the limit for all.
     let mut measured = steady(Design::InTurn, &[1.0; 9]);
@@ -165,7 +165,7 @@ fn a_limit_that_cannot_be_judged_is_not_kept() {
 }
 
 #[test]
-fn a_percentile_that_one_side_has_too_few_samples_for_keeps_no_limit() {
+fn a_percentile_with_too_few_samples_keeps_no_limit() {
     let limit: MetricLimit = "t0_t2.p50 > +10%".parse().expect("it is one");
     let mut measured = steady(Design::InTurn, &[1.0; 8]);
     for pair in pairs_of(&mut measured) {
@@ -177,8 +177,11 @@ fn a_percentile_that_one_side_has_too_few_samples_for_keeps_no_limit() {
     }
     let judgement = judge(&measured).expect("both sides measured the same");
     let rulings = limit.judge(&judgement).expect("it was measured");
-    let told: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
-    assert!(told.len() == 1 && told[0].contains("cannot be judged") && told[0].contains("only OLD has it"), "{told:?}");
+    let sentences: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
+    assert!(
+        sentences.len() == 1 && sentences[0].contains("cannot be judged") && sentences[0].contains("only OLD has it"),
+        "{sentences:?}"
+    );
     assert_eq!(overall_outcome(&judgement, &rulings), ComparisonOutcome::Undecided);
 }
 
@@ -213,7 +216,7 @@ fn a_limit_is_kept_by_the_whole_interval() {
 }
 
 #[test]
-fn a_comparison_ends_with_the_worst_that_it_found() {
+fn a_comparison_ends_with_its_worst_verdict() {
     let slower = || steady(Design::InTurn, &[1.3; 8]);
     let lossy = || faster_with(|run| run.counts.lost = 1);
     let unjudged = || {

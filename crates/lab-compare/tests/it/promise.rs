@@ -27,7 +27,7 @@ fn a_promise_is_kept_below_or_above_its_bound() {
 }
 
 #[test]
-fn what_is_no_promise_is_refused_with_the_form() {
+fn bad_promises_are_refused_with_the_expected_form() {
     for (written, word) in [
         ("", "write 'one_way.p99 < 50us'"),
         ("one_way.p99", "write 'one_way.p99 < 50us'"),
@@ -37,13 +37,13 @@ fn what_is_no_promise_is_refused_with_the_form() {
         ("one_way.p98 < 5us", "no bench measures 'one_way.p98'"),
         ("throughput_per_s > 5us", "write 'one_way.p99 < 50us'"),
     ] {
-        let told = written.parse::<Promise>().expect_err("it is none").to_string();
-        assert!(told.contains(word), "{written}: {told}");
+        let message = written.parse::<Promise>().expect_err("it is none").to_string();
+        assert!(message.contains(word), "{written}: {message}");
     }
 }
 
 #[test]
-fn a_percentile_says_how_many_samples_it_needs() {
+fn a_percentile_states_the_samples_it_needs() {
     for (written, samples) in [("one_way.p50 < 1s", 20), ("one_way.p99.9 < 1s", 10_000), ("throughput_per_s > 1", 1)] {
         assert_eq!(written.parse::<Promise>().expect("it is one").samples(), samples, "{written}");
     }

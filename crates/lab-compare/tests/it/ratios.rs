@@ -25,7 +25,7 @@ fn pairs(dice: &mut Dice, count: u32) -> Vec<[Option<f64>; 2]> {
 }
 
 #[test]
-fn all_intervals_of_a_table_hold_as_often_as_they_say() {
+fn all_intervals_of_a_table_hold_at_their_level() {
     for (lines, count) in [(1, 2), (1, 5), (1, 6), (1, 9), (1, 20), (3, 7), (14, 5), (14, 8), (14, 10), (14, 15)] {
         let mut level: f64 = 100.0;
         let held = (1..=TABLES).filter(|seed| {
@@ -77,7 +77,7 @@ fn turning_the_sides_round_turns_the_ratio_round() {
 }
 
 #[test]
-fn of_any_two_sides_each_comes_first_in_every_other_round() {
+fn two_sides_alternate_in_coming_first() {
     for sides in 2..=5 {
         for (one, other) in (0..sides).flat_map(|one| (one + 1..sides).map(move |other| (one, other))) {
             let is_first = |round| {
@@ -92,7 +92,7 @@ fn of_any_two_sides_each_comes_first_in_every_other_round() {
 }
 
 #[test]
-fn runs_are_paired_and_what_cannot_be_compared_is_told() {
+fn runs_are_paired_and_incomparable_ones_reported() {
     let run = |repeat, p50_ns, rate: Option<f64>| {
         let mut run = Run { repeat, valid: true, throughput_per_s: Some(900.0), ..Run::default() };
         run.hops.insert("one_way".to_owned(), Hop { count: 100, p50_ns: Some(p50_ns), ..Hop::default() });

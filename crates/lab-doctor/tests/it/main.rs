@@ -15,7 +15,7 @@ use tickpath_lab_doctor::{
 const CPU0: &str = "sys/devices/system/cpu/cpu0";
 
 #[test]
-fn each_finding_follows_from_what_the_host_tells() {
+fn each_finding_follows_from_the_host_files() {
     use FindingState::{CostsLatency, Good, RisksSafety, Unknown};
     let governor = &format!("{CPU0}/cpufreq/scaling_governor");
     let siblings = &format!("{CPU0}/topology/thread_siblings_list");
@@ -127,7 +127,7 @@ fn check(name: &str, file: &str, text: &str, state: FindingState) {
 }
 
 #[test]
-fn an_empty_host_is_told_about_without_a_panic() {
+fn an_empty_host_is_reported_without_a_panic() {
     let root = tempdir().unwrap();
     for finding in check_host(&HostFiles::under(root.path())) {
         assert!(!finding.value.is_empty(), "{finding:?}");
@@ -135,10 +135,10 @@ fn an_empty_host_is_told_about_without_a_panic() {
 }
 
 #[test]
-fn processors_are_what_they_do_to_each_other() {
+fn processors_are_judged_by_their_mutual_slowdown() {
     let one = |cpu, transfer_ns, slowdown| CpuNeighbour { cpu, transfer_ns, slowdown };
     for (others, state, words) in [
-        (vec![], FindingState::Unknown, "not told here"),
+        (vec![], FindingState::Unknown, "not reported here"),
         (
             vec![one(1, 27.0, 1.9)],
             FindingState::CostsLatency,
@@ -209,7 +209,7 @@ fn this_machine_s_wake_up_is_measured() {
 }
 
 #[test]
-fn the_script_is_one_that_a_shell_can_read() {
+fn the_script_is_valid_shell() {
     for processors in [0, 1, 2, 8] {
         let root = tempdir().unwrap();
         for cpu in 0..processors {
@@ -226,7 +226,7 @@ fn the_script_is_one_that_a_shell_can_read() {
 }
 
 #[test]
-fn a_broker_that_cannot_be_asked_is_a_finding_with_the_reason() {
+fn an_unreachable_broker_is_a_finding_with_the_reason() {
     let other = answering(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     for scheme in ["redis", "nats", "amqp"] {
         unknown(&broker(&format!("{scheme}://{other}")), &other);

@@ -1,4 +1,4 @@
-"""What a pair does by redis-py: publish to a channel and listen, or push to a list and pop from it, as people write it."""
+"""A pair by redis-py in usual Python code: publish to a channel and listen, or push to a list and pop from it."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator

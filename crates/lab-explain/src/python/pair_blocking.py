@@ -1,4 +1,4 @@
-"""A publisher and a subscriber as people write them, blocking; each is a process of its own."""
+"""A blocking publisher and a blocking subscriber in usual Python code; each is a process of its own."""
 
 import json
 import os

@@ -31,7 +31,7 @@ fn a_stall_of_the_server_stays_in_whatever_ticks_fall_into_it() {
 }
 
 #[test]
-fn only_what_the_kernel_shows_to_be_the_hosts_explains_a_sample() {
+fn only_host_stalls_known_to_the_kernel_explain_a_sample() {
     for cause in GapCause::ALL {
         let is_host = cause == GapCause::Host;
         assert_eq!(left(&[(10, 110)], &[gap(0, 200, cause)]), Some(u64::from(!is_host)), "{cause:?}");
@@ -47,7 +47,7 @@ fn is_explained(from: u64, to: u64, gaps: &[SchedulingGap]) -> bool {
 
 proptest! {
     #[test]
-    fn samples_are_left_out_as_a_naive_model_says(
+    fn excluded_samples_match_a_naive_model(
         gaps in prop::collection::vec((0u64..400, 0u64..60, 0usize..5), 0..12),
         samples in prop::collection::vec((0u64..400, 0u64..80), 1..40),
     ) {
@@ -65,7 +65,7 @@ fn negative_differences_are_counted_and_the_worst_is_kept() {
 }
 
 #[test]
-fn gaps_come_back_from_their_file_with_their_causes() {
+fn gaps_keep_their_causes_in_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let gaps: Vec<SchedulingGap> = (0..).zip(GapCause::ALL).map(|(at, cause)| gap(at, at + 3, cause)).collect();
     save_gaps(&folder.path().join("gaps"), &gaps).expect("it can be written");
@@ -73,7 +73,7 @@ fn gaps_come_back_from_their_file_with_their_causes() {
 }
 
 #[test]
-fn a_stop_is_the_hosts_as_far_as_all_were_stopped() {
+fn a_stop_of_all_threads_counts_as_the_hosts() {
     let [stop, tick] = [gap(100, 200, GapCause::Stopped), gap(300, 310, GapCause::Host)];
     let stopped = |from, to| gap(from, to, GapCause::Stopped);
     let whole = |from, to| gap(from, to, GapCause::Host);
@@ -94,14 +94,14 @@ fn a_stop_is_the_hosts_as_far_as_all_were_stopped() {
 }
 
 #[test]
-fn who_is_starved_is_told_and_its_run_is_not_valid() {
+fn a_starved_process_is_noted_and_invalidates_its_run() {
     let calibration = Calibration::nanoseconds();
-    for (preempted_ns, told, valid) in [(500, 0, true), (5_000, 1, true), (20_000, 2, false)] {
+    for (preempted_ns, notes, valid) in [(500, 0, true), (5_000, 1, true), (20_000, 2, false)] {
         let gaps = [gap(0, preempted_ns, GapCause::Preempted), gap(60_000, 90_000, GapCause::Host)];
         let mut run = Run { valid: true, ..Run::default() };
         note_stalls(&mut run, "subscriber", &gaps, 1_000_000, &calibration);
         refuse_starved(&mut run, "subscriber", stalled_ns(&gaps, GapCause::Preempted, &calibration), 1_000_000);
-        assert_eq!((run.notes.len(), run.valid), (told, valid), "{:?}", run.notes);
+        assert_eq!((run.notes.len(), run.valid), (notes, valid), "{:?}", run.notes);
     }
 }
 
@@ -137,7 +137,7 @@ fn spinner() {
 
 struct Spinner {
     process: Child,
-    said: BufReader<std::process::ChildStdout>,
+    output: BufReader<std::process::ChildStdout>,
 }
 
 impl Spinner {
@@ -147,8 +147,8 @@ impl Spinner {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.args(["--exact", "attribution::spinner", "--nocapture"]).env(ROLE, role);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let said = BufReader::new(process.stdout.take().expect("piped"));
-        let mut spinner = Self { process, said };
+        let output = BufReader::new(process.stdout.take().expect("piped"));
+        let mut spinner = Self { process, output };
         spinner.until("spins");
         spinner
     }
@@ -158,7 +158,7 @@ impl Spinner {
         let mut lines = Vec::new();
         loop {
             let mut line = String::new();
-            assert!(self.said.read_line(&mut line).expect("it speaks") > 0, "it ended before it said '{last}'");
+            assert!(self.output.read_line(&mut line).expect("it speaks") > 0, "it ended before it said '{last}'");
             if line.contains(last) {
                 return lines;
             }
@@ -212,7 +212,7 @@ impl Spinner {
 }
 
 #[test]
-fn a_run_that_is_stopped_whole_is_told_from_one_of_its_processes() {
+fn a_stop_of_the_run_differs_from_a_stop_of_one_process() {
     let clock = HostClock::get().expect("a clock");
     // Long compared with other preemption on a busy machine: the test is about the cause, and the length identifies the
     // gap.
@@ -232,14 +232,14 @@ fn a_run_that_is_stopped_whole_is_told_from_one_of_its_processes() {
     let (reader, sender) = (reader.gaps(), sender.gaps());
     let counted = attribute_common_stops(&reader, &[&sender]);
     let sample = |gaps: &[SchedulingGap], (from, to)| left(&[(from, to)], gaps);
-    assert_eq!(sample(&counted, both), Some(0), "all stood still: the host's\n{counted:?}");
-    assert_eq!(sample(&counted, alone), Some(1), "one stood still: whoever stopped it\n{counted:?}");
+    assert_eq!(sample(&counted, both), Some(0), "all were stalled: by the host\n{counted:?}");
+    assert_eq!(sample(&counted, alone), Some(1), "one was stalled: by anything\n{counted:?}");
     let of = |cause| stalled_ns(&counted, cause, clock.calibration());
     assert!(of(GapCause::Stopped) >= STOP_NS, "it is told as a stop\n{counted:?}");
 }
 
 #[test]
-fn a_neighbour_on_the_cpu_is_no_host() {
+fn a_neighbour_on_the_cpu_is_not_the_host() {
     let hog = Spinner::start("sender");
     let victim = Spinner::start("reader");
     let clock = HostClock::get().expect("a clock");
@@ -259,7 +259,7 @@ fn a_neighbour_on_the_cpu_is_no_host() {
 }
 
 #[test]
-fn what_a_process_waits_for_its_cpu_is_known_from_outside() {
+fn the_cpu_wait_of_a_process_is_readable_from_outside() {
     let spin = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell");
     // A process inherits the CPU of the thread that starts it.
     let both = std::thread::spawn(move || {

@@ -38,22 +38,22 @@ fn a_busy_process_is_named_with_its_share() {
 
 #[test]
 fn the_busiest_is_named_and_the_others_are_counted() {
-    let told = |busy: &[BusyProcess]| describe_busy(busy).unwrap_or_default();
+    let sentence = |busy: &[BusyProcess]| describe_busy(busy).unwrap_or_default();
     let found = busy(&[], &[(5, "low", 1, 12, 0, 0), (6, "high", 1, 80, 0, 1), (7, "middle", 1, 30, 0, 1)]);
-    assert_eq!(told(&found), "process 6 (high) took 80 % of a CPU, 2 others 42 %");
-    assert_eq!(told(&found[..2]), "process 6 (high) took 80 % of a CPU, another one 30 %");
-    assert_eq!(told(&found[..1]), "process 6 (high) took 80 % of a CPU");
+    assert_eq!(sentence(&found), "process 6 (high) took 80 % of a CPU, 2 others 42 %");
+    assert_eq!(sentence(&found[..2]), "process 6 (high) took 80 % of a CPU, another one 30 %");
+    assert_eq!(sentence(&found[..1]), "process 6 (high) took 80 % of a CPU");
     assert_eq!(describe_busy(&[]), None);
 }
 
 #[test]
-fn our_own_processes_are_no_others() {
+fn own_processes_are_not_reported() {
     let after = [(10, "tickpath", 1, 90, 0, 0), (11, "feed", 10, 100, 0, 0), (12, "redis-server", 11, 100, 0, 1)];
     assert_eq!(busy(&[], &after), []);
 }
 
 #[test]
-fn what_short_lived_children_took_is_told_of_whoever_waited_for_them() {
+fn cpu_time_of_ended_children_counts_for_their_parent() {
     let named = |percent| [named(70, "make", percent)];
     let make = |children| (70, "make", 1, 0, children, 0);
     assert_eq!(busy(&[make(500)], &[make(560)]), named(60.0));

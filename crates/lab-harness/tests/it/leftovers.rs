@@ -2,24 +2,18 @@
 
 use std::process::Command;
 
-use tickpath_lab_harness::{Lab, ProgressSink};
+use tickpath_lab_harness::Lab;
 use tickpath_log::SharedWords;
 
-struct Silent;
-
-impl ProgressSink for Silent {
-    fn step(&self, _what: &str, _seconds: f64) {}
-}
-
 #[test]
-fn words_of_a_bench_that_was_killed_are_removed_and_those_of_a_living_one_stay() {
+fn only_shared_words_of_a_killed_bench_are_removed() {
     let mut gone = Command::new("true").spawn().expect("it is there");
     gone.wait().expect("it ends");
     let [dead, living] = [gone.id(), std::process::id()].map(|pid| format!("lab-{pid}.test.transfer"));
     for name in [&dead, &living] {
         SharedWords::open(name).expect("shared memory takes a page");
     }
-    let lab = Lab::new("/nonexistent".into(), &Silent).expect("a lab can be made");
+    let lab = Lab::new("/nonexistent".into(), &()).expect("a lab can be made");
     let left = SharedWords::all().expect("shared memory can be listed");
     assert!(!left.contains(&dead) && left.contains(&living), "{left:?}");
     drop(lab);

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SEED: u64 = 20_170_101;
 
 #[test]
-fn bytes_come_back_whole_and_in_order_and_so_does_the_end() {
+fn bytes_and_the_end_of_stream_pass_in_order() {
     for (connections, delay_ns, chunks, most_bytes) in [
         (1, 0, 1, 1),
         (1, 0, 200, 10),
@@ -31,13 +31,13 @@ fn bytes_come_back_whole_and_in_order_and_so_does_the_end() {
 fn the_end_of_the_server_reaches_the_client() {
     let server = listen(|mut stream| stream.write_all(b"bye").expect("the proxy takes it"));
     let mut client = connect(through(server, 1_000_000));
-    let mut heard = String::new();
-    client.read_to_string(&mut heard).expect("the end comes");
-    assert_eq!(heard, "bye");
+    let mut received = String::new();
+    client.read_to_string(&mut received).expect("the end comes");
+    assert_eq!(received, "bye");
 }
 
 #[test]
-fn a_server_that_is_not_there_closes_the_connection() {
+fn a_missing_server_closes_the_connection() {
     // Port 1: a port found to be free could be taken by another test meanwhile.
     let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
     let mut client = connect(through(nobody, 0));
@@ -57,10 +57,10 @@ fn check(connections: u64, delay_ns: u64, chunks: usize, most_bytes: u64) {
         })
         .collect();
     for talk in talks {
-        let (number, heard, sent) = talk.join().expect("the talk comes to its end");
+        let (number, received, sent) = talk.join().expect("the talk comes to its end");
         let case = format!("seed {}, delay {delay_ns} ns, {chunks} chunks of up to {most_bytes} B", SEED + number);
-        assert_eq!(heard.len(), sent.len(), "{case}");
-        assert!(heard == sent, "{case}: the bytes differ");
+        assert_eq!(received.len(), sent.len(), "{case}");
+        assert!(received == sent, "{case}: the bytes differ");
     }
 }
 
@@ -69,9 +69,9 @@ fn talk(proxy: SocketAddr, sent: &[Vec<u8>]) -> Vec<u8> {
     let stream = connect(proxy);
     thread::scope(|scope| {
         let hearing = scope.spawn(|| {
-            let mut heard = Vec::new();
-            (&stream).read_to_end(&mut heard).expect("the end comes");
-            heard
+            let mut received = Vec::new();
+            (&stream).read_to_end(&mut received).expect("the end comes");
+            received
         });
         for chunk in sent {
             (&stream).write_all(chunk).expect("the proxy takes it");

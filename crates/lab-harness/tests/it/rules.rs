@@ -4,7 +4,7 @@ use tickpath_lab_harness::rules::note_reconnects;
 use tickpath_lab_result::Run;
 
 #[test]
-fn a_connection_that_was_made_again_is_counted_and_told_of_either_end_and_so_is_that_nobody_knows() {
+fn reconnects_of_either_end_are_counted_or_noted_as_unknown() {
     let nothing: &[&str] = &[];
     for (sender, receiver, count, notes) in [
         (Some(0), Some(0), None, nothing),
@@ -18,7 +18,7 @@ fn a_connection_that_was_made_again_is_counted_and_told_of_either_end_and_so_is_
                 "the receiver's connection was lost and made again once",
             ],
         ),
-        (None, Some(0), None, &["the sender's client does not tell when it connects anew"]),
+        (None, Some(0), None, &["the sender's client does not report reconnects"]),
     ] {
         let mut run = Run { valid: true, ..Run::default() };
         note_reconnects(&mut run, "sender", sender);

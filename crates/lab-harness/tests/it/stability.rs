@@ -29,16 +29,16 @@ fn judged(crossings: [TransferTiming; 2], samples: &[(u64, u64)]) -> Run {
     run
 }
 
-fn check(before: TransferTiming, after: TransferTiming, samples: &[(u64, u64)], valid: bool, told: &[&str]) {
+fn check(before: TransferTiming, after: TransferTiming, samples: &[(u64, u64)], valid: bool, words: &[&str]) {
     let run = judged([before, after], samples);
-    assert_eq!((run.valid, run.notes.len()), (valid, told.len()), "{:?}", run.notes);
-    for (note, word) in run.notes.iter().zip(told) {
+    assert_eq!((run.valid, run.notes.len()), (valid, words.len()), "{:?}", run.notes);
+    for (note, word) in run.notes.iter().zip(words) {
         assert!(note.contains(word), "'{note}' does not say '{word}'");
     }
 }
 
 #[test]
-fn a_wrong_clock_makes_a_run_invalid_and_is_told() {
+fn a_wrong_clock_invalidates_a_run_with_a_note() {
     let good = || crossing(100.0, |_| 0);
     check(good(), good(), &[(0, 500)], true, &[]);
     // Within the resolution of the check, which is half a round trip.
@@ -52,7 +52,7 @@ fn a_wrong_clock_makes_a_run_invalid_and_is_told() {
 }
 
 #[test]
-fn a_floor_that_moved_is_told_and_is_in_no_ratio() {
+fn a_moved_floor_is_noted_and_excluded_from_ratios() {
     let at = |transfer_ns| crossing(transfer_ns, |_| 0);
     check(at(52.0), at(205.0), &[(0, 500)], true, &["52 ns before the run and 205 ns after it"]);
     check(at(205.0), at(52.0), &[(0, 500)], true, &["moved its CPUs"]);
@@ -64,7 +64,7 @@ fn a_floor_that_moved_is_told_and_is_in_no_ratio() {
 }
 
 #[test]
-fn who_else_was_busy_is_told_by_name() {
+fn busy_processes_are_noted_by_name() {
     let mut run = Run { valid: true, ..Run::default() };
     note_busy_processes(&mut run, &[]);
     assert!(run.notes.is_empty(), "{:?}", run.notes);

@@ -23,16 +23,16 @@ pub fn text(result: &ResultFile, found: &DemoFindings) -> String {
 /// cost of a broker in the path, and the cause of the tail.
 pub fn findings(result: &ResultFile, found: &DemoFindings) -> Vec<String> {
     let path = path_alone(result);
-    let mut told: Vec<String> = path.and_then(industry_verdict).into_iter().collect();
+    let mut sentences: Vec<String> = path.and_then(industry_verdict).into_iter().collect();
     let (first, others) = found.changes.split_at(found.changes.len().min(1));
-    told.extend(first.iter().map(|change| change_sentence(result, change)));
-    told.extend(path.into_iter().flat_map(tail_sentences));
+    sentences.extend(first.iter().map(|change| change_sentence(result, change)));
+    sentences.extend(path.into_iter().flat_map(tail_sentences));
     // A change with a pair is reported by its comparison.
     let without_pair = others.iter().filter(|change| comparison(result, change).is_none());
-    told.extend(without_pair.map(|change| change_sentence(result, change)));
-    told.extend(one_process(result));
-    told.extend(venue(result));
-    told
+    sentences.extend(without_pair.map(|change| change_sentence(result, change)));
+    sentences.extend(one_process(result));
+    sentences.extend(venue(result));
+    sentences
 }
 
 /// Returns whether each part has a valid figure: a comparison leaves out pairs that broke a rule.
@@ -56,7 +56,7 @@ fn full_text(result: &ResultFile, found: &DemoFindings) -> String {
     if let Some(run) = path_alone(result) {
         if !run.valid {
             out.push_str(&format!(
-                "\nNOT VALID: {} What the path took is shown as it was measured.\n",
+                "\nNOT VALID: {} The figures of the path are shown as measured.\n",
                 disturbed(found)
             ));
         }
@@ -65,12 +65,12 @@ fn full_text(result: &ResultFile, found: &DemoFindings) -> String {
         out.push_str(LEGEND);
         out.push_str(&hops(run));
         out.push('\n');
-        let told = industry_verdict(run).into_iter().chain(tail_sentences(run));
-        told.for_each(|said| out.push_str(&format!("{said}\n")));
+        let sentences = industry_verdict(run).into_iter().chain(tail_sentences(run));
+        sentences.for_each(|sentence| out.push_str(&format!("{sentence}\n")));
     }
     out.push_str(&changes(result, found));
-    out.extend(one_process(result).map(|said| format!("\n{said}\n")));
-    venue(result).iter().for_each(|said| out.push_str(&format!("{said}\n")));
+    out.extend(one_process(result).map(|sentence| format!("\n{sentence}\n")));
+    venue(result).iter().for_each(|sentence| out.push_str(&format!("{sentence}\n")));
     out.push_str(&invalid(result, found));
     out.push_str("\nOutside of this measurement: the network card, the network, and a real venue's own time.\n");
     for missing in &found.missing {
@@ -79,17 +79,14 @@ fn full_text(result: &ResultFile, found: &DemoFindings) -> String {
     out
 }
 
-/// Returns the run of the path alone.
 fn path_alone(result: &ResultFile) -> Option<&Run> {
     result.runs.iter().find(|run| run.hops.contains_key("tick_to_order"))
 }
 
-/// Returns the sentences on the cause of the tail.
 fn tail_sentences(run: &Run) -> impl Iterator<Item = String> {
     tail_cause(run).into_iter().chain(stall_notes(run)).chain(host_share(run))
 }
 
-/// Explanation of the terms.
 const LEGEND: &str = "
 T0: the order is sent. T1: the order system (OMS) sees it. T2: risk checks and
 journal are done and it has gone to the venue. p50 is the median; an arrow
@@ -103,7 +100,7 @@ fn disturbed(found: &DemoFindings) -> String {
         Some(others) => {
             format!("{others}. End what is busy, or leave it other CPUs with --cpus, and run the demo again.")
         }
-        None => "no other process was seen busy, so the host may have held this machine up. Run the demo again; the \
+        None => "no other process was busy, so the host may have stalled this machine. Run the demo again; the \
                  notes in the report say what each run broke."
             .to_owned(),
     }
@@ -183,41 +180,37 @@ fn tail_cause(run: &Run) -> Option<String> {
     let (Some(whole), [Some(late), Some(way), Some(oms)]) = (whole, parts) else { return None };
     let shares = [late, way, oms].map(|ns| 100.0 * ns / whole);
     let parts = || PARTS.into_iter().zip(shares);
-    let told: Vec<String> = parts().map(|((_, when, _), share)| format!("{share:.0} % {when}")).collect();
-    let most = parts().find(|(_, share)| *share > 50.0);
-    let whose = most.map_or("of no part alone", |((.., whose), _)| whose);
+    let shares_text: Vec<String> = parts().map(|((_, when, _), share)| format!("{share:.0} % {when}")).collect();
+    let largest = parts().find(|(_, share)| *share > 50.0);
+    let whose = largest.map_or("of no part alone", |((.., whose), _)| whose);
     Some(format!(
         "On average an order takes {} longer than the median: {}. The tail is {whose}.",
         duration(whole),
-        told.join(", ")
+        shares_text.join(", ")
     ))
 }
 
-/// Returns the stalls that the run's notes report.
 fn stall_notes(run: &Run) -> impl Iterator<Item = String> {
-    run.notes.iter().filter(|note| note.contains("stood still")).map(|note| format!("Note: {note}."))
+    run.notes.iter().filter(|note| note.contains("was stalled for")).map(|note| format!("Note: {note}."))
 }
 
-/// Returns the host's share of the tail.
 fn host_share(run: &Run) -> Option<String> {
     let hop = run.hops.get("tick_to_order")?;
     let (Some(share), Some(calm)) = (hop.host_stall_share_p999, &hop.unstalled) else {
-        return Some(
-            "What the host took of the tail cannot be told for this run; see the notes in the report.".to_owned(),
-        );
+        return Some("The host's share of the tail is unknown for this run; see the notes in the report.".to_owned());
     };
     if share < 0.005 {
-        return Some("None of the slowest thousandth was seen to be the host's.".to_owned());
+        return Some("No stall of the host explains any of the slowest thousandth.".to_owned());
     }
     let [.., raw, _] = hop.percentiles();
     let [.., without, _] = calm.percentiles();
-    let told = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
+    let duration_text = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
     Some(format!(
-        "The host took at least {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without the orders that it \
-         stalled.",
+        "Stalls of the host explain at least {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without \
+         the stalled orders.",
         100.0 * share,
-        told(raw),
-        told(without)
+        duration_text(raw),
+        duration_text(without)
     ))
 }
 
@@ -238,20 +231,19 @@ fn changes(result: &ResultFile, found: &DemoFindings) -> String {
     out
 }
 
-/// Returns a change and its effect as a sentence.
 fn change_sentence(result: &ResultFile, change: &DemoChange) -> String {
     format!("{}: {}.", change.what, figures(result, change))
 }
 
 /// Returns both sides of a change, and its ratio or the reason for having none.
 fn figures(result: &ResultFile, change: &DemoChange) -> String {
-    let told = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
+    let duration_text = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
     let [a, b] = change.sides;
     let Some(of) = comparison(result, change) else {
-        let [a_ns, b_ns] = change.raw_ns.map(told);
+        let [a_ns, b_ns] = change.raw_ns.map(duration_text);
         return format!("no valid pair, so no ratio; as measured, not valid: {a_ns} {a}, {b_ns} {b}");
     };
-    let [a_ns, b_ns] = [of.a, of.b].map(told);
+    let [a_ns, b_ns] = [of.a, of.b].map(duration_text);
     let ratio = of.ratio.map_or(String::new(), |ratio| format!(": {} times ({})", times(ratio), interval(of)));
     let note = of.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
     let cpu = match change.cpu_ns {
@@ -261,12 +253,10 @@ fn figures(result: &ResultFile, change: &DemoChange) -> String {
     format!("{a_ns} {a}, {b_ns} {b}{ratio}{note}{cpu}")
 }
 
-/// Returns the comparison of a change's valid pairs, if there is any.
 fn comparison<'a>(result: &'a ResultFile, change: &DemoChange) -> Option<&'a Comparison> {
     result.comparisons.iter().find(|comparison| comparison.name == change.name)
 }
 
-/// Returns the interval of a ratio, and its confidence level.
 fn interval(of: &Comparison) -> String {
     let Some((low, high)) = of.low.zip(of.high) else { return "one valid pair, no spread".to_owned() };
     let level = match of.level_percent {
@@ -277,7 +267,6 @@ fn interval(of: &Comparison) -> String {
     format!("{} to {}, {level}", times(low), times(high))
 }
 
-/// Returns the run of single publishes per process.
 fn one_process_run(result: &ResultFile) -> Option<&Run> {
     result.runs.iter().find(|run| run.phase == RunPhase::Cold)
 }
@@ -297,14 +286,14 @@ fn one_process(result: &ResultFile) -> Option<String> {
 
 fn venue(result: &ResultFile) -> Vec<String> {
     let mut out = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut listed = BTreeSet::new();
     for run in result.runs.iter().filter(|run| run.valid) {
         let (Some(connect), Some(share)) = (run.figures.get("tcp_connect_ns"), run.figures.get("path_share_percent"))
         else {
             continue;
         };
         let wait = run.params.text("wait").unwrap_or_default();
-        if !told.insert((run.target.clone(), wait.clone())) {
+        if !listed.insert((run.target.clone(), wait.clone())) {
             continue;
         }
         out.push(format!(
@@ -349,71 +338,71 @@ mod tests {
         (result, DemoFindings { changes, others: others.to_vec(), ..DemoFindings::default() })
     }
 
-    fn told(valid: bool, others: &[BusyProcess]) -> String {
+    fn printed(valid: bool, others: &[BusyProcess]) -> String {
         let (result, found) = planted(valid, others);
-        let told = full_text(&result, &found);
-        let fitted = wrap_lines(&told);
+        let output = full_text(&result, &found);
+        let fitted = wrap_lines(&output);
         assert!(fitted.lines().all(|line| line.chars().count() <= WIDTH), "{fitted}");
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(words(&fitted), words(&told));
-        told
+        assert_eq!(words(&fitted), words(&output));
+        output
     }
 
     #[test]
-    fn a_change_without_a_valid_pair_says_so_under_its_own_words() {
-        let told = told(true, &[]);
+    fn a_change_without_a_valid_pair_shows_its_invalid_figures() {
+        let output = printed(true, &[]);
         let words =
             "B in place of A:\n    600 ns over A, 200 ns over B: 3.0 times (2.5 to 3.5, 87 %); 1 of 7 pairs was";
-        assert!(told.contains(words), "{told}");
+        assert!(output.contains(words), "{output}");
         let words = "not valid on both sides; processor time a tick 45 µs over A, 1 ms over B\n";
-        assert!(told.contains(words), "{told}");
+        assert!(output.contains(words), "{output}");
         let words = "B and A:\n    900 ns over A, 300 ns over B; no ratio: two things differ\n";
-        assert!(told.contains(words), "{told}");
+        assert!(output.contains(words), "{output}");
         let words = "C in place of A:\n    no valid pair, so no ratio; as measured, not valid: 5 µs over A, – over B\n";
-        assert!(told.contains(words) && !told.contains("NOT VALID"), "{told}");
+        assert!(output.contains(words) && !output.contains("NOT VALID"), "{output}");
     }
 
     #[test]
-    fn the_page_answers_the_question_of_the_trade_and_shows_each_change_side_by_side() {
+    fn findings_start_with_the_industry_limit_and_list_each_change() {
         let (mut result, found) = planted(true, &[]);
         let hop = Hop { p99_ns: Some(6_000), ..result.runs[0].hops["tick_to_order"].clone() };
         result.runs[0].hops.insert("tick_to_order".to_owned(), hop);
         result.findings = findings(&result, &found);
-        let told = &result.findings;
-        assert!(told[0].contains("asks for 5 µs") && told[0].contains("789 ns at the median (within)"), "{told:?}");
-        assert!(told[0].contains("6 µs at 99 % (above)"), "{told:?}");
-        assert!(told[1].starts_with("B in place of A: 600 ns over A, 200 ns over B: 3.0 times"), "{told:?}");
-        assert!(told.iter().any(|said| said.starts_with("C in place of A: no valid pair")), "{told:?}");
+        let texts = &result.findings;
+        assert!(texts[0].contains("asks for 5 µs") && texts[0].contains("789 ns at the median (within)"), "{texts:?}");
+        assert!(texts[0].contains("6 µs at 99 % (above)"), "{texts:?}");
+        assert!(texts[1].starts_with("B in place of A: 600 ns over A, 200 ns over B: 3.0 times"), "{texts:?}");
+        assert!(texts.iter().any(|text| text.starts_with("C in place of A: no valid pair")), "{texts:?}");
     }
 
     #[test]
-    fn the_tail_is_told_to_be_that_parts_which_takes_most_of_it() {
+    fn the_tail_is_attributed_to_the_part_with_most_of_it() {
         let hop = |p50_ns, mean_ns| Hop { count: 100, p50_ns: Some(p50_ns), mean_ns: Some(mean_ns), ..Hop::default() };
-        let told = |lateness, service, t0_t2| {
+        let printed = |lateness, service, t0_t2| {
             let hops = [("lateness", 10, lateness), ("service", 130, service), ("t0_t2", 510, t0_t2)];
             let whole = hops.iter().map(|(.., mean_ns)| mean_ns).sum::<f64>();
             let all = hops.into_iter().chain([("tick_to_order", 650, whole)]);
             let hops = all.map(|(name, p50_ns, mean_ns)| (name.to_owned(), hop(p50_ns, mean_ns))).collect();
-            let notes = vec!["the feed stood still for 50.00 ms".to_owned(), "another note".to_owned()];
+            let notes = vec!["the feed was stalled for 50.00 ms".to_owned(), "another note".to_owned()];
             let run = Run { hops, notes, ..Run::default() };
             let tail: Vec<String> = tail_cause(&run).into_iter().chain(stall_notes(&run)).collect();
             tail.join("\n")
         };
         for (means, words) in [
             ((20_010.0, 5_130.0, 510.0), "25 µs longer than the median: 80 % before the feed sent, 20 % from there"),
-            ((20_010.0, 5_130.0, 510.0), "the feed's, which was late.\nNote: the feed stood still for 50.00 ms."),
+            ((20_010.0, 5_130.0, 510.0), "the feed's, which was late.\nNote: the feed was stalled for 50.00 ms."),
             ((10.0, 25_130.0, 510.0), "The tail is the way's to the strategy"),
             ((10.0, 130.0, 25_510.0), "The tail is the order system's."),
             ((4_010.0, 4_130.0, 2_510.0), "The tail is of no part alone."),
         ] {
-            let told = told(means.0, means.1, means.2);
-            assert!(told.contains(words) && !told.contains("another note"), "{words}\n{told}");
+            let output = printed(means.0, means.1, means.2);
+            assert!(output.contains(words) && !output.contains("another note"), "{words}\n{output}");
         }
-        assert!(!told(10.0, 130.0, 510.0).contains("longer than the median"), "there is no tail");
+        assert!(!printed(10.0, 130.0, 510.0).contains("longer than the median"), "there is no tail");
     }
 
     #[test]
-    fn a_part_with_nothing_valid_to_tell_is_no_good_end() {
+    fn a_demo_with_an_invalid_part_is_not_complete() {
         let (mut result, mut found) = planted(true, &[]);
         assert!(!is_complete(&result, &found), "a change has no valid pair");
         found.changes.pop();
@@ -429,10 +418,10 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_demo_names_who_disturbed_it_and_shows_what_it_measured() {
-        let told_of = told(false, &[BusyProcess { pid: 77, name: "rustc".to_owned(), percent: 87.4 }]);
-        assert!(told_of.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU. End"), "{told_of}");
-        assert!(told_of.contains("789 ns") && told_of.contains("1 of 1 runs"), "{told_of}");
-        assert!(told(false, &[]).contains("NOT VALID: no other process was seen busy"));
+    fn a_disturbed_demo_names_the_process_and_shows_its_figures() {
+        let output = printed(false, &[BusyProcess { pid: 77, name: "rustc".to_owned(), percent: 87.4 }]);
+        assert!(output.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU. End"), "{output}");
+        assert!(output.contains("789 ns") && output.contains("1 of 1 runs"), "{output}");
+        assert!(printed(false, &[]).contains("NOT VALID: no other process was busy"));
     }
 }

@@ -42,8 +42,46 @@ pub struct ClientRole {
 impl ProcessRole for ClientRole {
     const NAME: &'static str = "client";
 
+    /// Runs the client's process: batches until its parent has no more.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        client(self, parent)
+        let clock = HostClock::get()?;
+        let order = NewOrder { symbol: SymbolId(self.symbol), ..self.order.order().map_err(LabError::Setting)? };
+        self.thread.apply()?;
+        let (idle, routes) = routes(&self.entry, &clock)?;
+        let sessions = routes.into_iter().map(|route| BenchSession { route, open: 0, unacked: 0 }).collect();
+        let market = self.market.as_ref().map(|name| publish_reference(name, &clock, order.price)).transpose()?;
+        let mut client = OrdersClient {
+            clock,
+            sessions,
+            waiting: Vec::new(),
+            polls: 0,
+            heartbeat_index: 0,
+            order,
+            wait: self.thread.wait()?,
+            stop: parent.stop_flag(),
+            batch: OrderBatch::burst(0, 0),
+            rows: Vec::new(),
+            open: 0,
+            answers: BatchAnswers::default(),
+        };
+        // The OMS must see the reference before the first order: a missing reference denies.
+        sleep_ns(50_000_000);
+        let mut pacer = Pacer::new(clock, if self.sleeps { Wait::Block } else { Wait::Yield });
+        // The kernel's account of this thread begins with its first wait: before the first order.
+        pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(1_000_000));
+        parent.ready();
+        while let Some(line) = client.next_line(parent)? {
+            let batch: OrderBatch =
+                serde_json::from_str(&line).map_err(|e| LabError::Setting(format!("no batch: {e}")))?;
+            let answered = client.run(&batch, &mut pacer)?;
+            save(&self.out.with_extension(batch.number.to_string()), &client.rows)?;
+            parent.result(&answered);
+        }
+        drop(market);
+        client.sessions.into_iter().for_each(|session| session.route.close());
+        idle.map(IdleSessions::stop).transpose()?;
+        parent.result(&());
+        Ok(())
     }
 }
 
@@ -77,7 +115,6 @@ pub(super) const BENCH_STOPPED: &str = "the bench was stopped";
 /// Marks a row whose request the OMS denied.
 pub(super) const DENIED: u64 = u64::MAX;
 
-/// The client's result of a batch.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct BatchAnswers {
     pub denied: u64,
@@ -110,7 +147,6 @@ struct OrdersClient {
     heartbeat_index: usize,
     order: NewOrder,
     wait: Wait,
-    /// Set when the bench is stopped.
     stop: Arc<AtomicBool>,
     batch: OrderBatch,
     /// T0, first report, first report of the venue.
@@ -125,47 +161,6 @@ struct BenchSession {
     open: u32,
     /// Requests without any report.
     unacked: u32,
-}
-
-/// Runs the client's process: batches until its parent has no more.
-pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let order = NewOrder { symbol: SymbolId(role.symbol), ..role.order.order().map_err(LabError::Setting)? };
-    role.thread.apply()?;
-    let (idle, routes) = routes(&role.entry, &clock)?;
-    let sessions = routes.into_iter().map(|route| BenchSession { route, open: 0, unacked: 0 }).collect();
-    let market = role.market.as_ref().map(|name| publish_reference(name, &clock, order.price)).transpose()?;
-    let mut client = OrdersClient {
-        clock,
-        sessions,
-        waiting: Vec::new(),
-        polls: 0,
-        heartbeat_index: 0,
-        order,
-        wait: role.thread.wait()?,
-        stop: parent.stop_flag(),
-        batch: OrderBatch::burst(0, 0),
-        rows: Vec::new(),
-        open: 0,
-        answers: BatchAnswers::default(),
-    };
-    // The OMS must see the reference before the first order: a missing reference denies.
-    sleep_ns(50_000_000);
-    let mut pacer = Pacer::new(clock, if role.sleeps { Wait::Block } else { Wait::Yield });
-    // The kernel's account of this thread begins with its first wait: before the first order.
-    pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(1_000_000));
-    parent.ready();
-    while let Some(line) = client.next_line(parent)? {
-        let batch: OrderBatch = serde_json::from_str(&line).map_err(|e| LabError::Setting(format!("no batch: {e}")))?;
-        let answered = client.run(&batch, &mut pacer)?;
-        save(&role.out.with_extension(batch.number.to_string()), &client.rows)?;
-        parent.result(&answered);
-    }
-    drop(market);
-    client.sessions.into_iter().for_each(|session| session.route.close());
-    idle.map(IdleSessions::stop).transpose()?;
-    parent.result(&());
-    Ok(())
 }
 
 /// Returns the routes of the sessions that send, and the sessions that are only connected.
@@ -211,9 +206,9 @@ impl IdleSessions {
     fn start(clock: &HostClock, login: &BenchLogin, count: u16) -> Result<Self, LabError> {
         let mut routes = log_in_all(clock, login, count)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let theirs = stop.clone();
+        let stop_flag = stop.clone();
         let thread = std::thread::spawn(move || {
-            while !theirs.load(Ordering::Relaxed) {
+            while !stop_flag.load(Ordering::Relaxed) {
                 poll_routes(&mut routes)?;
                 sleep_ns(IDLE_POLL_NS);
             }
@@ -332,11 +327,6 @@ impl OrdersClient {
         }
     }
 
-    /// Returns the session index of request number `i`; a cancel has its original's session.
-    fn session_of(&self, i: u64) -> usize {
-        ((self.batch.first + i) / self.batch.stride) as usize % self.sessions.len()
-    }
-
     /// Waits until `intended`, receiving reports meanwhile.
     fn wait_until(&mut self, pacer: &mut Pacer<HostClock>, intended: u64) -> Result<(), LabError> {
         let is_call = self.sessions[0].route.is_socket();
@@ -355,8 +345,9 @@ impl OrdersClient {
 
     /// Sends a request; T0 is before the first attempt.
     fn send(&mut self, i: u64, request: &Request) -> Result<(), LabError> {
-        let place = self.session_of(i);
-        while self.batch.in_flight.is_some_and(|most| self.sessions[place].unacked >= most) {
+        // A cancel has its original's session.
+        let session_index = ((self.batch.first + i) / self.batch.stride) as usize % self.sessions.len();
+        while self.batch.in_flight.is_some_and(|max| self.sessions[session_index].unacked >= max) {
             if self.receive(64)? == 0 {
                 self.check_running()?;
                 self.idle();
@@ -365,15 +356,15 @@ impl OrdersClient {
         let may_wait = self.batch.interval_ns.is_none() && self.batch.in_flight.is_none();
         let sent = self.clock.ticks();
         self.rows[i as usize][0] = sent;
-        while !self.sessions[place].route.send(sent, request, may_wait)? {
-            if self.receive_from(place, 64)? == 0 && self.receive(64)? == 0 {
+        while !self.sessions[session_index].route.send(sent, request, may_wait)? {
+            if self.receive_from(session_index, 64)? == 0 && self.receive(64)? == 0 {
                 self.check_running()?;
                 yield_now();
             }
         }
-        let session = &mut self.sessions[place];
+        let session = &mut self.sessions[session_index];
         if session.open == 0 {
-            self.waiting.push(place);
+            self.waiting.push(session_index);
         }
         session.open += 1;
         session.unacked += 1;
@@ -399,7 +390,6 @@ impl OrdersClient {
         Ok(())
     }
 
-    /// Waits while no reports arrive.
     fn idle(&mut self) {
         match self.wait {
             Wait::Block => self.sleep(10_000_000),
@@ -421,7 +411,7 @@ impl OrdersClient {
     /// Takes up to `limit` reports of the next session in turn, mostly of those with outstanding requests.
     fn receive(&mut self, limit: usize) -> Result<usize, LabError> {
         self.polls += 1;
-        let place = match self.waiting.len() as u64 {
+        let session_index = match self.waiting.len() as u64 {
             count if count > 0 && !self.polls.is_multiple_of(HEARTBEAT_EVERY) => {
                 self.waiting[(self.polls % count) as usize]
             }
@@ -430,34 +420,34 @@ impl OrdersClient {
                 self.heartbeat_index
             }
         };
-        self.receive_from(place, limit)
+        self.receive_from(session_index, limit)
     }
 
-    fn receive_from(&mut self, place: usize, limit: usize) -> Result<usize, LabError> {
+    fn receive_from(&mut self, session_index: usize, limit: usize) -> Result<usize, LabError> {
         let Self { sessions, waiting, clock, rows, answers: answered, open, batch, .. } = self;
-        let BenchSession { route, open: own, unacked } = &mut sessions[place];
-        let (heard, missed) = route.receive(limit, |id: ClientOrderId, told: ClientReportKind| {
+        let BenchSession { route, open: own, unacked } = &mut sessions[session_index];
+        let (received, missed) = route.receive(limit, |id: ClientOrderId, kind: ClientReportKind| {
             let now = clock.ticks();
-            answered.denied += u64::from(told == ClientReportKind::Denied);
+            answered.denied += u64::from(kind == ClientReportKind::Denied);
             let row = (id.0 as u32 as u64).checked_sub(batch.first).and_then(|i| rows.get_mut(i as usize));
             let Some(row) = row.filter(|_| (id.0 >> 32) as u32 == batch.number) else { return };
             if row[1] == 0 {
                 row[1] = now;
                 *unacked -= 1;
             }
-            if told == ClientReportKind::Pending || row[2] != 0 {
+            if kind == ClientReportKind::Pending || row[2] != 0 {
                 return;
             }
             // A denial closes the request, and is not the venue's answer.
-            row[2] = if told == ClientReportKind::Venue { now } else { DENIED };
+            row[2] = if kind == ClientReportKind::Venue { now } else { DENIED };
             *open -= 1;
             *own -= 1;
             answered.last_report = now;
         })?;
         answered.missed += missed;
-        if heard > 0 && *own == 0 {
-            waiting.retain(|waits| *waits != place);
+        if received > 0 && *own == 0 {
+            waiting.retain(|waits| *waits != session_index);
         }
-        Ok(heard)
+        Ok(received)
     }
 }

@@ -68,8 +68,8 @@ fn setup(run: &Run, except: Option<&str>) -> String {
     let target = (except != Some("target")).then(|| value(run, "target"));
     // The number of active sessions follows from the number of sessions.
     let skipped = |name: &str| Some(name) == except || name == "active" && except == Some("sessions");
-    let told = ["wait", "sessions", "active", "ack", "in_flight", "beside", "rate_per_s"];
-    let params = told.into_iter().filter(|name| !skipped(name)).filter_map(|name| {
+    let shown = ["wait", "sessions", "active", "ack", "in_flight", "beside", "rate_per_s"];
+    let params = shown.into_iter().filter(|name| !skipped(name)).filter_map(|name| {
         let value = run.params.0.get(name)?;
         Some(if value.is_string() { value_text(value) } else { format!("{name}={}", value_text(value)) })
     });
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_turns_is_set_against_what_came_first() {
+    fn runs_that_took_turns_are_compared_with_the_first() {
         let runs =
             [run("tcp://", 1, 1, 100), run("tcp://", 9, 1, 200), run("tcp://", 1, 2, 100), run("tcp://", 9, 2, 300)];
         let found = comparisons(&runs);
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn runs_that_differ_in_two_things_are_not_compared() {
         let all = [run("unix://", 1, 1, 1), run("tcp://", 1, 1, 1), run("unix://", 9, 1, 1), run("tcp://", 9, 1, 1)];
-        let told = names(&all);
-        assert_eq!(told.len(), 8, "two hops, two targets by sessions and two sessions by targets: {told:?}");
-        assert!(told.contains(&"tcp_to_unix_t0_t2 sessions=9 active=2".to_owned()), "{told:?}");
+        let found = names(&all);
+        assert_eq!(found.len(), 8, "two hops, two targets by sessions and two sessions by targets: {found:?}");
+        assert!(found.contains(&"tcp_to_unix_t0_t2 sessions=9 active=2".to_owned()), "{found:?}");
         assert_eq!(names(&[all[0].clone(), all[3].clone()]), Vec::<String>::new());
     }
 
@@ -129,26 +129,26 @@ mod tests {
         for run in &mut all {
             run.hops.insert("order_ack".to_owned(), run.hops["t0_t2"].clone());
         }
-        let told = names(&all);
+        let found = names(&all);
         for name in [
             "python_to_rust_order_ack unix sessions=1 active=1",
             "python_to_rust_order_ack tcp sessions=1 active=1",
             "tcp_to_unix_t0_t2 sessions=1 active=1",
             "tcp_to_unix_t0_t2 python sessions=1 active=1",
         ] {
-            assert!(told.contains(&name.to_owned()), "{name}: {told:?}");
+            assert!(found.contains(&name.to_owned()), "{name}: {found:?}");
         }
-        assert_eq!(told.len(), 6, "one hop of two clients by targets, two of two targets by clients: {told:?}");
+        assert_eq!(found.len(), 6, "one hop of two clients by targets, two of two targets by clients: {found:?}");
     }
 
     #[test]
-    fn what_is_not_valid_is_not_compared() {
+    fn invalid_runs_are_not_compared() {
         let bad = Run { valid: false, ..run("tcp://", 1, 1, 1) };
         assert_eq!(names(&[run("unix://", 1, 1, 1), bad]), Vec::<String>::new());
     }
 
     #[test]
-    fn only_orders_that_have_a_pace_are_set_against_a_send() {
+    fn only_paced_orders_are_compared_with_a_send() {
         let mut run = run("tcp://", 1, 1, 300);
         run.figures.insert("send_ns".to_owned(), 100.0);
         assert_eq!(names(&[run.clone()]), Vec::<String>::new());

@@ -26,7 +26,7 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
     let login = system.login.clone().expect("checked: it has a socket");
     let (clock, session) = (lab.clock, BenchLogin { session: Some(0), ..login });
     let resumed = on_cpu(settings.cpus[0], move || reconnect(&clock, &session))??;
-    let (told, _) = system.stop()?;
+    let (oms_messages, _) = system.stop()?;
     let mut run = run_of_settings(settings, &batch);
     run.params.set("reports", resumed.live);
     run.counts = MessageCounts {
@@ -39,7 +39,7 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
     run.throughput_per_s = Some(resumed.received as f64 * 1e9 / resumed.ns);
     let figures = [("resume_ns", resumed.ns), ("resume_reports_per_s", resumed.received as f64 * 1e9 / resumed.ns)];
     run.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
-    run.notes.extend(told);
+    run.notes.extend(oms_messages);
     finish(lab, settings, around, run)
 }
 
@@ -55,19 +55,19 @@ fn reconnect(clock: &HostClock, login: &BenchLogin) -> Result<ResumeTiming, LabE
     let from = clock.ticks();
     let mut client = log_in(login, Since::Start)?;
     let (live, day) = (client.welcome().live_report, replayed_reports(&client));
-    let (mut heard, mut last) = (0, clock.ticks());
-    while heard < day {
+    let (mut reports, mut last) = (0, clock.ticks());
+    while reports < day {
         match receive_reports(&mut client)? {
             0 if clock.ns_between(last, clock.ticks()) > REPORT_TIMEOUT_NS => {
-                return Err(LabError::Failed(format!("of {day} reports only {heard} came")));
+                return Err(LabError::Failed(format!("only {reports} of {day} reports arrived")));
             }
             0 => client.wait(1_000_000),
-            more => (heard, last) = (heard + more, clock.ticks()),
+            more => (reports, last) = (reports + more, clock.ticks()),
         }
     }
     let ns = clock.ns_between(from, clock.ticks()) as f64;
     client.close();
-    Ok(ResumeTiming { live, received: heard, ns })
+    Ok(ResumeTiming { live, received: reports, ns })
 }
 
 /// Measures the time that a killed OMS with `orders` orders in its journal takes from its start until it is ready.
@@ -82,7 +82,7 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     let from = lab.clock.ticks();
     system.restart_oms(lab)?;
     let ns = lab.clock.ns_between(from, lab.clock.ticks()) as f64;
-    let (told, _) = system.stop()?;
+    let (oms_messages, _) = system.stop()?;
     let read = analyse::read(&settings.journal_in(lab))?;
     let known = read.groups.get(&RESTART_GROUP).map_or(0, |group| group.len() as u64);
     let mut run = run_of_settings(settings, &batch);
@@ -91,7 +91,7 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     run.params.set("snapshot_every", SNAPSHOT_EVERY);
     run.elapsed_ns = Some(ns as u64);
     run.figures.insert("restart_to_ready_ns".to_owned(), ns);
-    run.notes.extend(told);
+    run.notes.extend(oms_messages);
     finish(lab, settings, around, run)
 }
 
@@ -110,7 +110,6 @@ pub fn day_seconds(orders: u64) -> f64 {
     OrderBatch::burst(RESTART_GROUP, orders).seconds() * 3.0 + 5.0
 }
 
-/// Starts a system and runs a whole day through it.
 fn run_day(
     lab: &Lab<'_>,
     settings: &Settings,

@@ -22,7 +22,6 @@ use tickpath_lab_result::{MessageCounts, Run};
 /// Min orders of a burst for a rate.
 const MIN_RATED_ORDERS: u64 = 100;
 
-/// A group that has run.
 pub(super) struct MeasuredGroup {
     pub batch: OrderBatch,
     pub answers: BatchAnswers,
@@ -183,8 +182,8 @@ fn describe(run: &mut Run, settings: &Settings, batch: &OrderBatch) {
     if settings.level == AckLevel::Disk {
         run.params.set("ack", "disk");
     }
-    if let Some(most) = batch.in_flight {
-        run.params.set("in_flight", u64::from(most));
+    if let Some(max) = batch.in_flight {
+        run.params.set("in_flight", u64::from(max));
     }
     if let Some(beside) = settings.side_client {
         run.params.set("beside", beside.name());
@@ -220,8 +219,8 @@ fn rows(
     if matches!(client, TradingClient::Rust) {
         return load::<3>(&file);
     }
-    let told = load::<2>(&file)?;
-    let mut rows: Vec<[u64; 3]> = told.into_iter().map(|[acked, accepted]| [0, acked, accepted]).collect();
+    let answers = load::<2>(&file)?;
+    let mut rows: Vec<[u64; 3]> = answers.into_iter().map(|[acked, accepted]| [0, acked, accepted]).collect();
     for (number, sent) in group.into_iter().flat_map(|group| group.sent()) {
         if let Some(row) = rows.get_mut(number as usize) {
             row[0] = sent;
@@ -230,7 +229,6 @@ fn rows(
     Ok(rows)
 }
 
-/// Adds the client's hops.
 fn client_hops(
     run: &mut Run,
     lab: &Lab<'_>,
@@ -242,8 +240,8 @@ fn client_hops(
     let calibration = lab.clock.calibration();
     let rows = rows(lab, &settings.client, batch, group)?;
     for (name, column) in [("order_ack", 1), ("order_round_trip", 2)] {
-        let told = rows.iter().filter(|row| row[0] != 0 && row[column] != 0 && row[column] != DENIED);
-        let samples = Samples(told.map(|row| (row[0], row[column])).collect());
+        let answered_rows = rows.iter().filter(|row| row[0] != 0 && row[column] != 0 && row[column] != DENIED);
+        let samples = Samples(answered_rows.map(|row| (row[0], row[column])).collect());
         if !samples.0.is_empty() {
             run.hops.insert(name.to_owned(), samples.hop(calibration, gaps));
         }
@@ -276,39 +274,33 @@ fn client_hops(
     Ok(())
 }
 
-/// Notes irregularities.
 fn note_irregularities(run: &mut Run, batch: &OrderBatch, answered: &BatchAnswers) {
     refuse_loss(run);
     if answered.missed > 0 {
-        run.valid = false;
         let missed = answered.missed;
-        run.notes.push(format!("the client was lapped and missed {missed} reports: order_round_trip lacks them"));
+        run.refuse(format!("the client was lapped and missed {missed} reports: order_round_trip lacks them"));
     }
     if answered.restamped > 0 {
-        run.valid = false;
         let times = answered.restamped;
-        run.notes.push(format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
+        run.refuse(format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
     }
     if batch.interval_ns.is_some() && answered.late * 100 > batch.count {
-        run.valid = false;
         let late_us = batch.late_ns() / 1_000;
-        run.notes.push(format!("{} of {} orders went out more than {late_us} µs late", answered.late, batch.count));
+        run.refuse(format!("{} of {} orders went out more than {late_us} µs late", answered.late, batch.count));
     }
     if answered.denied > 0 {
         run.notes.push(format!("{} orders were denied by the risk checks", answered.denied));
     }
     if answered.unanswered > 0 {
-        run.valid = false;
-        run.notes.push(format!("{} orders had no answer of the venue in time", answered.unanswered));
+        run.refuse(format!("{} orders had no answer of the venue in time", answered.unanswered));
     }
 }
 
-/// Measures the rate at which a restart replays this journal.
 fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Result<f64, LabError> {
-    let place = tickpath_log::LogPath::folder(journal);
+    let folder = tickpath_log::LogPath::folder(journal);
     let mut core = tickpath_oms_core::Core::new(tickpath_oms_core::Config { expected_orders: expected, key: 0 });
     let from = lab.clock.ticks();
-    let replayed = tickpath_oms_runtime::journal::replay(&place, &mut core, |_, _| {}).map_err(LabError::other)?;
+    let replayed = tickpath_oms_runtime::journal::replay(&folder, &mut core, |_, _| {}).map_err(LabError::other)?;
     let ns = lab.clock.ns_between(from, lab.clock.ticks());
     Ok(replayed.inputs as f64 * 1e9 / ns as f64)
 }
@@ -317,7 +309,7 @@ fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Res
 mod tests {
     use super::*;
 
-    fn told(lost: u64, answered: &BatchAnswers) -> Run {
+    fn noted_run(lost: u64, answered: &BatchAnswers) -> Run {
         let mut run = Run { valid: true, ..Run::default() };
         (run.counts.sent, run.counts.lost) = (100, lost);
         note_irregularities(
@@ -329,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_says_what_was_not_as_it_should_be_and_is_not_valid() {
+    fn irregularities_are_noted_and_invalidate_the_run() {
         let good = BatchAnswers::default;
         for (lost, answered, words) in [
             (0, good(), None),
@@ -340,7 +332,7 @@ mod tests {
             (0, BatchAnswers { missed: 7, ..good() }, Some("missed 7 reports")),
             (0, BatchAnswers { restamped: 2, ..good() }, Some("full 2 times")),
         ] {
-            let run = told(lost, &answered);
+            let run = noted_run(lost, &answered);
             assert_eq!((run.valid, run.notes.len()), (words.is_none(), usize::from(words.is_some())), "{run:?}");
             assert!(words.is_none_or(|words| run.notes[0].contains(words)), "{words:?}: {:?}", run.notes);
         }

@@ -13,10 +13,8 @@ use crate::clients::spawn_script;
 use tickpath_lab_harness::{Child, Lab, LabError, ThreadConfig};
 use tickpath_lab_tools::python::Python;
 
-/// The client in Python.
 const SCRIPT: (&str, &str) = ("bench_orders.py", include_str!("../python/bench_orders.py"));
 
-/// Settings of the client.
 #[derive(Debug, Serialize)]
 struct OrdersScriptSettings<'a> {
     login: &'a BenchLogin,
@@ -49,7 +47,7 @@ pub(super) fn spawn(
     let NewOrder { price, quantity, account, side, .. } = settings.order.order().map_err(LabError::Setting)?;
     let batch = plan(settings)[0];
     let ticks = |ns| lab.clock.calibration().ticks_of_ns(ns);
-    let told = OrdersScriptSettings {
+    let script_settings = OrdersScriptSettings {
         login,
         symbol: settings.target.symbol(),
         account: account.0,
@@ -65,5 +63,5 @@ pub(super) fn spawn(
         thread,
         out: lab.folder().join(format!("client.{}", batch.number)),
     };
-    spawn_script(python, lab, "client", SCRIPT, &told)
+    spawn_script(python, lab, "client", SCRIPT, &script_settings)
 }

@@ -36,7 +36,7 @@ pub(crate) fn log_in(login: &BenchLogin, since: Since) -> Result<Box<Client>, La
 
 /// Reads once; returns the number of reports.
 pub(super) fn receive_reports(client: &mut Client) -> Result<u64, LabError> {
-    receive_socket(client, |_, _| {}).map(|(heard, _)| heard as u64)
+    receive_socket(client, |_, _| {}).map(|(received, _)| received as u64)
 }
 
 /// Returns the number of reports that a client gets before it is live.

@@ -21,7 +21,6 @@ const STRIDE: u64 = 32;
 /// Min allowed lateness of a paced request, where its interval is shorter.
 const LATE_NS: u64 = 10_000;
 
-/// One group of requests.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OrderBatch {
     /// The group's number: the high half of its client order ids.
@@ -31,7 +30,6 @@ pub(crate) struct OrderBatch {
     pub interval_ns: Option<u64>,
     /// The group whose orders it cancels, instead of sending new ones.
     pub cancels: Option<u32>,
-    /// Whether the system's caches are evicted before each request.
     pub evict: bool,
     /// The number of its first request.
     pub first: u64,
@@ -69,7 +67,6 @@ impl OrderBatch {
     }
 }
 
-/// Returns the groups that these settings request.
 pub(super) fn plan(settings: &Settings) -> Vec<OrderBatch> {
     let Some(count) = settings.count else { return full_plan(settings.full) };
     let burst = SIZES.iter().position(|&size| size == count).map_or(41, |i| i as u32 + 1);
@@ -110,43 +107,18 @@ fn full_plan(full: bool) -> Vec<OrderBatch> {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_clock::{Priority, Wait};
-    use tickpath_oms_runtime::{AckLevel, Layout};
-
     use super::*;
-    use crate::orders::OrderSpec;
 
     #[test]
-    fn a_paced_request_may_be_late_by_its_interval_and_by_ten_microseconds_at_least() {
+    fn allowed_lateness_is_the_interval_but_at_least_ten_microseconds() {
         for (interval_ns, late_ns) in [(Some(1_000_000), 1_000_000), (Some(2_000), 10_000), (None, 10_000)] {
             assert_eq!(OrderBatch { interval_ns, ..OrderBatch::burst(40, 1) }.late_ns(), late_ns, "{interval_ns:?}");
         }
     }
 
     #[test]
-    fn every_planned_group_has_a_name_of_its_own() {
-        let settings = Settings {
-            target: OrdersTarget::Lanes,
-            client: crate::TradingClient::Rust,
-            venue: crate::orders::VenueRoute::Lanes,
-            sessions: 1,
-            active: 1,
-            in_flight: None,
-            level: AckLevel::Os,
-            side_client: None,
-            day: 1,
-            layout: Layout::Inline,
-            wait: Wait::Busy,
-            cpus: [0, 1],
-            venue_cpu: None,
-            priority: Priority::Normal,
-            order: OrderSpec::default(),
-            count: None,
-            rate: None,
-            full: true,
-            journal: None,
-            repeat: 1,
-        };
+    fn every_planned_group_has_a_unique_name() {
+        let settings = Settings { full: true, ..Settings::new([0, 1]) };
         let names: std::collections::BTreeSet<_> = plan(&settings).iter().map(|b| group_name(b.number)).collect();
         assert_eq!(names.len(), plan(&settings).len());
         assert!(["g1", "g6", "d1", "d6", "s1", "s3", "e1", "m5"].iter().all(|name| names.contains(*name)));

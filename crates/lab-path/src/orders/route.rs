@@ -10,13 +10,11 @@ use zerocopy::FromBytes;
 use crate::trade::lanes;
 use tickpath_lab_harness::LabError;
 
-/// The route of a session.
 pub(super) enum SessionRoute {
     Lanes(Box<SessionLanes>),
     Socket(Box<Client>),
 }
 
-/// The kind of a report, for its client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientReportKind {
     Pending,
@@ -79,7 +77,7 @@ impl SessionRoute {
         match self {
             Self::Lanes(lanes) => {
                 let mut missed = 0;
-                let heard = lanes.reports.drain(limit, |next| match next {
+                let received = lanes.reports.drain(limit, |next| match next {
                     Next::Message(message) if message.kind == Kind::OrderDenied.code() => {
                         if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
                             take(report.client_order_id, ClientReportKind::Denied);
@@ -93,7 +91,7 @@ impl SessionRoute {
                     Next::Gap(gone) => missed += gone,
                     Next::Empty => {}
                 });
-                heard.map(|heard| (heard, missed)).map_err(|e| LabError::Failed(format!("the report log: {e}")))
+                received.map(|count| (count, missed)).map_err(|e| LabError::Failed(format!("the report log: {e}")))
             }
             Self::Socket(client) => receive_socket(client, take),
         }
@@ -120,15 +118,15 @@ pub(crate) fn receive_socket(
     client: &mut Client,
     mut take: impl FnMut(ClientOrderId, ClientReportKind),
 ) -> Result<(usize, u64), LabError> {
-    let (mut heard, mut missed, mut lost) = (0, 0, None);
+    let (mut received, mut missed, mut lost) = (0, 0, None);
     let session = client.welcome().session;
     let polled = client.poll(|event| match event {
         ClientEvent::Report { report, .. } => {
-            heard += 1;
+            received += 1;
             take(report.client_order_id, kind_of(&report));
         }
         ClientEvent::Denied { denial, .. } => {
-            heard += 1;
+            received += 1;
             take(denial.client_order_id, ClientReportKind::Denied);
         }
         ClientEvent::Gap { from, to } => missed += to - from,
@@ -137,7 +135,7 @@ pub(crate) fn receive_socket(
     });
     match lost.or(polled.err()) {
         Some(why) => Err(LabError::Failed(format!("session {session} was lost: {why}"))),
-        None => Ok((heard, missed)),
+        None => Ok((received, missed)),
     }
 }
 

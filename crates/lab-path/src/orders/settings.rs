@@ -10,6 +10,7 @@ use super::login::BenchLogin;
 use crate::clients::TradingClient;
 use crate::trade::OrderSpec;
 use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::named_variants;
 
 /// Max sessions of a client.
 pub const MAX_SESSIONS: u16 = 10_000;
@@ -111,20 +112,7 @@ pub struct Settings {
     pub repeat: u32,
 }
 
-impl SideClient {
-    /// All behaviours.
-    pub const ALL: [Self; 4] = [Self::Idle, Self::Stuck, Self::Slow, Self::Day];
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Stuck => "stuck",
-            Self::Slow => "slow",
-            Self::Day => "day",
-        }
-    }
-}
+named_variants!(SideClient { Idle = "idle", Stuck = "stuck", Slow = "slow", Day = "day" });
 
 impl OrdersTarget {
     /// Returns the name of its runs.
@@ -153,13 +141,38 @@ impl OrdersTarget {
 }
 
 impl Settings {
+    /// Returns defaults: all groups at full speed, over lanes, by one session of our own client, which spins.
+    pub fn new(cpus: [usize; 2]) -> Self {
+        Self {
+            target: OrdersTarget::Lanes,
+            client: TradingClient::Rust,
+            venue: VenueRoute::Lanes,
+            sessions: 1,
+            active: 1,
+            in_flight: None,
+            level: AckLevel::Os,
+            side_client: None,
+            day: 1,
+            layout: Layout::Inline,
+            wait: Wait::Busy,
+            cpus,
+            venue_cpu: None,
+            priority: Priority::Normal,
+            order: OrderSpec::default(),
+            count: None,
+            rate: None,
+            full: false,
+            journal: None,
+            repeat: 1,
+        }
+    }
+
     /// Returns the wait mode of client and venue, which share a CPU. With an adaptive core they wait as with a spinning
     /// core, because the core would have to wake a sleeping venue.
     pub(super) fn shared_wait(&self) -> Wait {
         if self.wait == Wait::Block || self.side_client.is_some() { Wait::Block } else { Wait::Yield }
     }
 
-    /// Returns the journal's folder.
     pub(super) fn journal_in(&self, lab: &Lab<'_>) -> PathBuf {
         match (&self.target, &self.journal) {
             (OrdersTarget::Running(running), _) => running.journal.clone(),
@@ -179,7 +192,7 @@ impl Settings {
     /// Returns a warning for a run that ends early, or `None` where the OMS was started for the run.
     pub(super) fn open_orders_warning(&self) -> Option<&'static str> {
         let is_real = matches!(self.target, OrdersTarget::Running(_));
-        is_real.then_some("orders of this run may still be open at the venue, `tickpath orders` tells")
+        is_real.then_some("orders of this run may still be open at the venue; list them with `tickpath orders`")
     }
 
     /// Returns the progress line of a run.
@@ -188,7 +201,6 @@ impl Settings {
     }
 }
 
-/// Refuses impossible settings.
 pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
     let wrong = |what: &str| Err(LabError::Setting(what.to_owned()));
     let Settings { target, layout, wait, sessions, active, .. } = settings;
@@ -196,7 +208,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
         return wrong("--count takes 1 to 50000000 orders");
     }
     if (settings.rate.is_some() || settings.in_flight.is_some()) && settings.count.is_none() {
-        return wrong("--rate and --in-flight are of one group; say how many orders with --count");
+        return wrong("--rate and --in-flight apply to one group; set its number of orders with --count");
     }
     if settings.cpus[0] == settings.cpus[1] && settings.wait.spins() {
         return wrong("client and core would both spin on one CPU; name two with --cpus, or use --wait block");
@@ -227,7 +239,7 @@ pub fn check_client(name: &str, settings: &Settings) -> Result<(), LabError> {
         return wrong("logs on to an OMS of the bench; use --target shm+unix://, unix:// or tcp://");
     }
     if count.is_none() || *full {
-        return wrong("sends one group; say how many orders with --count, and leave --full out");
+        return wrong("sends one group; set its number of orders with --count, and leave --full out");
     }
     if *sessions != 1 || in_flight.is_some() || beside.is_some() {
         return wrong(
@@ -235,7 +247,7 @@ pub fn check_client(name: &str, settings: &Settings) -> Result<(), LabError> {
         );
     }
     if order.position != "default" {
-        return wrong("knows no position effect; write position=default in --order");
+        return wrong("supports no position effect; write position=default in --order");
     }
     Ok(())
 }

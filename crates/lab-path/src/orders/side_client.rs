@@ -44,23 +44,23 @@ impl ProcessRole for SideClientRole {
         rustix::process::nice(19).map_err(|e| LabError::Failed(format!("cannot be nice: {e}")))?;
         let stop = parent.stop_flag();
         parent.ready();
-        let mut heard = 0;
+        let mut received = 0;
         while !stop.load(Ordering::Relaxed) {
             let since = if self.kind == SideClient::Idle { Since::Now } else { Since::Start };
             let mut client = log_in(&self.login, since)?;
             match self.kind {
-                SideClient::Idle => read_reports(&clock, &mut client, &stop, Some(IDLE_NS), u64::MAX, &mut heard)?,
+                SideClient::Idle => read_reports(&clock, &mut client, &stop, Some(IDLE_NS), u64::MAX, &mut received)?,
                 SideClient::Stuck => wait(&clock, &stop, STUCK_RECONNECT_NS),
                 SideClient::Slow | SideClient::Day => {
                     let (pause_ns, day) =
                         ((self.kind == SideClient::Slow).then_some(SLOW_NS), replayed_reports(&client));
-                    read_reports(&clock, &mut client, &stop, pause_ns, day, &mut heard)?;
+                    read_reports(&clock, &mut client, &stop, pause_ns, day, &mut received)?;
                 }
             }
             client.close();
         }
         // Counts only the reports received after its day was made.
-        parent.result(&heard);
+        parent.result(&received);
         Ok(())
     }
 }
@@ -76,10 +76,10 @@ impl SideClientRole {
 fn make_day(clock: &HostClock, role: &SideClientRole) -> Result<(), LabError> {
     let order = role.order.order().map_err(LabError::Setting)?;
     let mut client = log_in(&role.login, Since::Now)?;
-    let (mut next, mut heard, mut last) = (0, 0, clock.ticks());
+    let (mut next, mut received, mut last) = (0, 0, clock.ticks());
     let orders = role.orders;
     // Each order has a report from the OMS and a report from the venue.
-    while heard < 2 * orders {
+    while received < 2 * orders {
         while next < orders {
             let id = ClientOrderId(SIDE_GROUP << 32 | next);
             if client.enqueue(&Request::New(NewOrder { client_order_id: id, ..order }), clock.ticks()).is_err() {
@@ -87,11 +87,11 @@ fn make_day(clock: &HostClock, role: &SideClientRole) -> Result<(), LabError> {
             }
             next += 1;
         }
-        let told = receive_reports(&mut client)?;
-        if told > 0 {
-            (heard, last) = (heard + told, clock.ticks());
+        let more = receive_reports(&mut client)?;
+        if more > 0 {
+            (received, last) = (received + more, clock.ticks());
         } else if clock.ns_between(last, clock.ticks()) > REPORT_TIMEOUT_NS {
-            return Err(LabError::Failed(format!("of {} reports only {heard} came", 2 * orders)));
+            return Err(LabError::Failed(format!("only {received} of {} reports arrived", 2 * orders)));
         } else {
             client.wait(1_000_000);
         }
@@ -107,11 +107,11 @@ fn read_reports(
     stop: &AtomicBool,
     pause_ns: Option<u64>,
     count: u64,
-    heard: &mut u64,
+    received: &mut u64,
 ) -> Result<(), LabError> {
-    let upto = heard.saturating_add(count);
-    while !stop.load(Ordering::Relaxed) && *heard < upto {
-        *heard += receive_reports(client)?;
+    let upto = received.saturating_add(count);
+    while !stop.load(Ordering::Relaxed) && *received < upto {
+        *received += receive_reports(client)?;
         match pause_ns {
             Some(ns) => wait(clock, stop, ns),
             None => client.wait(10_000_000),

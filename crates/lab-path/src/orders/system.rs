@@ -34,12 +34,10 @@ const OBSERVATION_NS: u64 = 1_000_000_000;
 /// Max time until a line is up.
 const VENUE_TIMEOUT_NS: i64 = 10_000_000_000;
 
-/// Workload of the processes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SystemLoad {
     /// The number of requests of all groups.
     pub expected: usize,
-    /// Whether caches are evicted.
     pub evicts_caches: bool,
     /// Inputs between two snapshots; zero for none.
     pub snapshot_every: u64,
@@ -168,7 +166,6 @@ impl OrdersSystem {
         OrdersProcesses { lanes: self.oms_role.lanes.clone(), oms, venue }
     }
 
-    /// Runs a group.
     pub fn run_batch(&mut self, batch: &OrderBatch) -> Result<BatchAnswers, LabError> {
         if self.is_foreign {
             return run_client_batch(self.client.as_mut(), "go", batch);
@@ -219,13 +216,13 @@ impl OrdersSystem {
     /// client beside received.
     pub fn stop(mut self) -> Result<(Vec<String>, Option<u64>), LabError> {
         self.stop_client()?;
-        let heard = self.side_client.take().map(Child::stop::<u64>).transpose()?;
-        let told = self.oms.take().map(Child::stop::<Vec<String>>).transpose()?;
+        let received = self.side_client.take().map(Child::stop::<u64>).transpose()?;
+        let oms_messages = self.oms.take().map(Child::stop::<Vec<String>>).transpose()?;
         drop(self.reference.take());
         self.exchange.take().map_or(Ok(()), Child::stop::<()>)?;
         let lanes = format!("{}.", self.oms_role.lanes);
         remove_topics(|name| name.starts_with(&lanes));
-        Ok((told.unwrap_or_default(), heard))
+        Ok((oms_messages.unwrap_or_default(), received))
     }
 }
 
@@ -236,7 +233,6 @@ fn run_client_batch(client: Option<&mut Child>, words: &str, batch: &OrderBatch)
     client.result(batch.seconds() * 3.0 + 30.0)
 }
 
-/// Returns the file of the OMS's gaps.
 pub(super) fn gaps_file(lab: &Lab<'_>) -> PathBuf {
     lab.folder().join("oms.gaps")
 }
@@ -278,7 +274,6 @@ fn oms_role(
     })
 }
 
-/// Starts the OMS, and returns its login.
 fn start_oms(
     lab: &Lab<'_>,
     target: &OrdersTarget,
@@ -305,9 +300,9 @@ fn wait_for_venue(lab: &Lab<'_>, oms: &str) -> Result<(), LabError> {
 
 /// Writes the file of users: the measured client, and the client beside it.
 fn users(lab: &Lab<'_>, settings: &Settings) -> Result<PathBuf, LabError> {
-    let most = settings.sessions;
-    let beside = settings.side_client.map(|_| (SIDE_USER, most..most + 1));
-    let users: Vec<_> = std::iter::once((USER, 0..most)).chain(beside).collect();
+    let sessions = settings.sessions;
+    let beside = settings.side_client.map(|_| (SIDE_USER, sessions..sessions + 1));
+    let users: Vec<_> = std::iter::once((USER, 0..sessions)).chain(beside).collect();
     write_users(lab.folder(), settings.order.account, &users)
 }
 

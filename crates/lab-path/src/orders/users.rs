@@ -36,7 +36,6 @@ pub(crate) fn write_users(folder: &Path, account: u32, users: &[(&str, Range<u16
     Ok(file)
 }
 
-/// Returns the measured client's login at that URL.
 pub(crate) fn login_at(folder: &Path, url: String) -> BenchLogin {
     BenchLogin { url, user: USER.to_owned(), password_file: password_file(folder), session: None }
 }

@@ -53,44 +53,40 @@ pub struct StrategyRole {
 impl ProcessRole for StrategyRole {
     const NAME: &'static str = "strategy";
 
+    /// Runs the strategy's process. It ends when the feed has ended and everything in flight has arrived.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        strategy(self, parent)
-    }
-}
-
-/// Runs the strategy's process. It ends when the feed has ended and everything in flight has arrived.
-fn strategy(role: &StrategyRole, parent: &Parent) -> Result<(), LabError> {
-    let (clock, wait) = (HostClock::get()?, role.thread.wait()?);
-    let mut topic = connect(&role.target)?.subscriber(&role.topic, StartPosition::Now, wait)?;
-    topic.set_warm_up(role.thread.warm);
-    let mut strategy = ExternalStrategy {
-        clock,
-        client: log_in(&role.login, Since::Now)?,
-        decision: Decision::new(AccountId(role.account)),
-        ticks: preallocated_rows(role.count as usize),
-        rows: preallocated_rows(role.count as usize),
-        result: StrategyResult::default(),
-    };
-    role.thread.apply()?;
-    parent.ready();
-    let mut quiet = QuietTimer::new(&clock, QUIET_TIMEOUT_NS);
-    loop {
-        let came = strategy.poll_tick(topic.as_mut())?;
-        if came + strategy.receive_reports()? > 0 {
-            quiet.restart();
-        } else if quiet.is_over_after(wait, parent) {
-            break;
-        } else {
-            topic.wait(MAX_REPORT_DELAY_NS);
+        let (clock, wait) = (HostClock::get()?, self.thread.wait()?);
+        let mut topic = connect(&self.target)?.subscriber(&self.topic, StartPosition::Now, wait)?;
+        topic.set_warm_up(self.thread.warm);
+        let mut strategy = ExternalStrategy {
+            clock,
+            client: log_in(&self.login, Since::Now)?,
+            decision: Decision::new(AccountId(self.account)),
+            ticks: preallocated_rows(self.count as usize),
+            rows: preallocated_rows(self.count as usize),
+            result: StrategyResult::default(),
+        };
+        self.thread.apply()?;
+        parent.ready();
+        let mut quiet = QuietTimer::new(&clock, QUIET_TIMEOUT_NS);
+        loop {
+            let polled = strategy.poll_tick(topic.as_mut())?;
+            if polled + strategy.receive_reports()? > 0 {
+                quiet.restart();
+            } else if quiet.is_over_after(wait, parent) {
+                break;
+            } else {
+                topic.wait(MAX_REPORT_DELAY_NS);
+            }
         }
+        let ExternalStrategy { client, ticks, rows, result: mut traded, .. } = strategy;
+        client.close();
+        save(&self.out, &rows)?;
+        save(&self.out_ticks, &ticks)?;
+        traded.record_topic(&*topic);
+        parent.result(&traded);
+        Ok(())
     }
-    let ExternalStrategy { client, ticks, rows, result: mut traded, .. } = strategy;
-    client.close();
-    save(&role.out, &rows)?;
-    save(&role.out_ticks, &ticks)?;
-    traded.record_topic(&*topic);
-    parent.result(&traded);
-    Ok(())
 }
 
 struct ExternalStrategy {
@@ -143,29 +139,29 @@ impl ExternalStrategy {
         }
     }
 
-    /// Takes the OMS's reports.
     fn receive_reports(&mut self) -> Result<usize, LabError> {
         let Self { clock, client, rows, result: traded, .. } = self;
-        let (heard, missed) = receive_socket(client, |id, told| {
-            traded.denied += u64::from(told == ClientReportKind::Denied);
+        let (received, missed) = receive_socket(client, |id, kind| {
+            traded.denied += u64::from(kind == ClientReportKind::Denied);
             let Some([_, _, acked, accepted]) = rows.get_mut(id.0 as u32 as usize) else { return };
             let now = clock.ticks();
             if *acked == 0 {
                 *acked = now;
             }
-            if told == ClientReportKind::Venue && *accepted == 0 {
+            if kind == ClientReportKind::Venue && *accepted == 0 {
                 *accepted = now;
             }
         })?;
         traded.lapped += missed;
-        Ok(heard)
+        Ok(received)
     }
 }
 
 /// Returns the rows of a strategy outside, completed with each order's T0 from the journal: tick, seen, sent, first
 /// report, first report of the venue.
 pub(super) fn add_sent_times(rows: &[[u64; 4]], group: &RequestGroup) -> Vec<[u64; 5]> {
-    let mut whole: Vec<[u64; 5]> = rows.iter().map(|&[tick, seen, acked, told]| [tick, seen, 0, acked, told]).collect();
+    let mut whole: Vec<[u64; 5]> =
+        rows.iter().map(|&[tick, seen, acked, accepted]| [tick, seen, 0, acked, accepted]).collect();
     for (number, sent) in group.sent() {
         if let Some(row) = whole.get_mut(number as usize) {
             row[2] = sent;

@@ -36,8 +36,95 @@ pub struct FeedRole {
 impl ProcessRole for FeedRole {
     const NAME: &'static str = "feed";
 
+    /// Runs the feed's process. Its first result is its planned duration, the next one reports the end of publishing;
+    /// the last one, after the stop command, holds the counts.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        feed(self, parent)
+        let clock = HostClock::get()?;
+        let recording = match &self.ticks.file {
+            Some(file) => Recording::open(file)?,
+            None => Recording::synthetic(self.ticks.seed, SYNTHETIC_TICKS),
+        };
+        let plan = plan(&recording, &self.ticks)?;
+        let config = TopicConfig::new(Policy::Overwrite);
+        let open = |url: &str, topic: &str| Ok::<_, LabError>(connect(url)?.publisher(topic, &config)?);
+        let mut topic = open(&self.target, &self.topic)?;
+        let mut mirror = self.mirror.as_ref().map(|mirror| open("shm://", mirror)).transpose()?;
+        let mut venue = self.venue.as_ref().map(|venue| BenchVenue::open(venue, clock)).transpose()?;
+        self.thread.apply()?;
+        parent.ready();
+        let planned_ns = plan.last().map_or(0, |(offset, _)| *offset);
+        parent.result(&planned_ns);
+        if parent.receive().is_none() {
+            return Ok(());
+        }
+        let stop = parent.stop_flag();
+        let wait = self.thread.wait()?;
+        let mut pacer = Pacer::new(clock, wait);
+        let start = clock.ticks() + clock.calibration().ticks_of_ns(5_000_000);
+        let mut rows = preallocated_rows(plan.len());
+        let mut lateness = Lateness::default();
+        let (mut before, mut broke_off) = (0, None);
+        let is_warm = self.thread.warm && wait == Wait::Busy;
+        // The tick, and whether it is to be published, are determined before its time, not at its time.
+        for &(offset_ns, event) in &plan {
+            if stop.load(Ordering::Relaxed) {
+                broke_off = Some("the bench was stopped".to_owned());
+                break;
+            }
+            let intended = start + clock.calibration().ticks_of_ns(offset_ns);
+            let actual = pacer.until_with_work(intended, |rest| {
+                if is_warm {
+                    topic.idle();
+                }
+                let Some(venue) = &mut venue else {
+                    rest.perform();
+                    return Ok(false);
+                };
+                venue.poll(rest)
+            })?;
+            if let Err(why) = publish(topic.as_mut(), intended, &event) {
+                broke_off = Some(why.to_string());
+                break;
+            }
+            if let Some(mirror) = &mut mirror {
+                publish(mirror.as_mut(), intended, &event)?;
+            }
+            rows.push([intended, actual]);
+            if let Some(venue) = venue.as_mut().filter(|_| rows.len().is_multiple_of(VENUE_EVERY)) {
+                venue.poll(IdleAction::Spin)?;
+            }
+            let allowance_ns = (offset_ns - before).max(10_000);
+            before = offset_ns;
+            lateness.count(pacer.own_lateness_ns(intended, actual), allowance_ns);
+        }
+        parent.result(&());
+        match &mut venue {
+            // After a stop no message announces that the strategy has its answers.
+            Some(venue) if stop.load(Ordering::Relaxed) => {
+                let end = clock.ticks() + clock.calibration().ticks_of_ns(LAST_ANSWERS_NS);
+                while clock.ticks() < end {
+                    venue.poll(IdleAction::Yield)?;
+                }
+            }
+            Some(venue) => venue.serve(wait, &stop)?,
+            None => while parent.receive().is_some() {},
+        }
+        save(&self.out, &rows)?;
+        save_gaps(&self.out.with_extension("gaps"), &pacer.into_gaps())?;
+        let RecordingCounts { skipped_depth, skipped_other, bad, bad_lines, truncated, .. } = recording.counts;
+        parent.result(&FeedResult {
+            first: start,
+            last: rows.last().map_or(start, |row| row[1]),
+            planned_ns: if broke_off.is_some() { before } else { planned_ns },
+            late_share: lateness.share(),
+            reconnects: topic.reconnects(),
+            skipped: skipped_depth + skipped_other,
+            bad,
+            bad_lines,
+            truncated,
+            broke_off,
+        });
+        Ok(())
     }
 }
 
@@ -67,7 +154,6 @@ const VENUE_EVERY: usize = 16;
 /// Time for which the venue still answers after a Ctrl-C.
 const LAST_ANSWERS_NS: u64 = 300_000_000;
 
-/// The feed's result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct FeedResult {
     pub first: u64,
@@ -82,97 +168,6 @@ pub(crate) struct FeedResult {
     pub truncated: bool,
     /// The reason for not publishing all ticks.
     pub broke_off: Option<String>,
-}
-
-/// Runs the feed's process. Its first result is its planned duration, the next one reports the end of publishing; the
-/// last one, after the stop command, holds the counts.
-fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let recording = match &role.ticks.file {
-        Some(file) => Recording::open(file)?,
-        None => Recording::synthetic(role.ticks.seed, SYNTHETIC_TICKS),
-    };
-    let plan = plan(&recording, &role.ticks)?;
-    let config = TopicConfig::new(Policy::Overwrite);
-    let open = |url: &str, topic: &str| Ok::<_, LabError>(connect(url)?.publisher(topic, &config)?);
-    let mut topic = open(&role.target, &role.topic)?;
-    let mut mirror = role.mirror.as_ref().map(|mirror| open("shm://", mirror)).transpose()?;
-    let mut venue = role.venue.as_ref().map(|venue| BenchVenue::open(venue, clock)).transpose()?;
-    role.thread.apply()?;
-    parent.ready();
-    let planned_ns = plan.last().map_or(0, |(offset, _)| *offset);
-    parent.result(&planned_ns);
-    if parent.receive().is_none() {
-        return Ok(());
-    }
-    let stop = parent.stop_flag();
-    let wait = role.thread.wait()?;
-    let mut pacer = Pacer::new(clock, wait);
-    let start = clock.ticks() + clock.calibration().ticks_of_ns(5_000_000);
-    let mut rows = preallocated_rows(plan.len());
-    let mut lateness = Lateness::default();
-    let (mut before, mut broke_off) = (0, None);
-    let is_warm = role.thread.warm && wait == Wait::Busy;
-    // The tick, and whether it is to be published, are determined before its time, not at its time.
-    for &(offset_ns, event) in &plan {
-        if stop.load(Ordering::Relaxed) {
-            broke_off = Some("the bench was stopped".to_owned());
-            break;
-        }
-        let intended = start + clock.calibration().ticks_of_ns(offset_ns);
-        let actual = pacer.until_with_work(intended, |rest| {
-            if is_warm {
-                topic.idle();
-            }
-            let Some(venue) = &mut venue else {
-                rest.perform();
-                return Ok(false);
-            };
-            venue.poll(rest)
-        })?;
-        if let Err(why) = publish(topic.as_mut(), intended, &event) {
-            broke_off = Some(why.to_string());
-            break;
-        }
-        if let Some(mirror) = &mut mirror {
-            publish(mirror.as_mut(), intended, &event)?;
-        }
-        rows.push([intended, actual]);
-        if let Some(venue) = venue.as_mut().filter(|_| rows.len().is_multiple_of(VENUE_EVERY)) {
-            venue.poll(IdleAction::Spin)?;
-        }
-        let allowance_ns = (offset_ns - before).max(10_000);
-        before = offset_ns;
-        lateness.count(pacer.own_lateness_ns(intended, actual), allowance_ns);
-    }
-    parent.result(&());
-    match &mut venue {
-        // After a stop no message announces that the strategy has its answers.
-        Some(venue) if stop.load(Ordering::Relaxed) => {
-            let end = clock.ticks() + clock.calibration().ticks_of_ns(LAST_ANSWERS_NS);
-            while clock.ticks() < end {
-                venue.poll(IdleAction::Yield)?;
-            }
-        }
-        Some(venue) => venue.serve(wait, &stop)?,
-        None => while parent.receive().is_some() {},
-    }
-    save(&role.out, &rows)?;
-    save_gaps(&role.out.with_extension("gaps"), &pacer.into_gaps())?;
-    let RecordingCounts { skipped_depth, skipped_other, bad, bad_lines, truncated, .. } = recording.counts;
-    parent.result(&FeedResult {
-        first: start,
-        last: rows.last().map_or(start, |row| row[1]),
-        planned_ns: if broke_off.is_some() { before } else { planned_ns },
-        late_share: lateness.share(),
-        reconnects: topic.reconnects(),
-        skipped: skipped_depth + skipped_other,
-        bad,
-        bad_lines,
-        truncated,
-        broke_off,
-    });
-    Ok(())
 }
 
 /// Returns each event with its time offset from the start.
@@ -200,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chance_moves_the_times_of_ticks_and_not_the_ticks() {
+    fn poisson_arrivals_change_only_the_times_of_ticks() {
         let recording = Recording::synthetic(1, 50);
         let of = |arrivals| {
             let ticks = TickSource { file: None, seed: 1, rate: Some(1_000.0), arrivals, speed: 1.0, count: 120 };

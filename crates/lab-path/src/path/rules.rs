@@ -17,8 +17,8 @@ pub(super) fn count_ticks(run: &mut Run, published: &[[u64; 2]], seen: &[[u64; 1
     let mut newest = 0;
     for &[stamp] in seen {
         match due.binary_search_by_key(&stamp, |(time, _)| *time) {
-            Ok(place) if due[place].1 > 0 => {
-                due[place].1 -= 1;
+            Ok(index) if due[index].1 > 0 => {
+                due[index].1 -= 1;
                 counts.reordered += u64::from(stamp < newest);
                 newest = newest.max(stamp);
             }
@@ -34,26 +34,26 @@ pub(super) fn apply_rules(run: &mut Run, fed: &FeedResult, traded: &StrategyResu
     let lost_orders = traded.orders.saturating_sub(journaled);
     run.counts.lost += lost_orders;
     if took_ns > 0.0 && (fed.planned_ns as f64) < 0.99 * took_ns {
-        refuse(run, format!("the feed reached {:.1} % of its rate", 100.0 * fed.planned_ns as f64 / took_ns));
+        run.refuse(format!("the feed reached {:.1} % of its rate", 100.0 * fed.planned_ns as f64 / took_ns));
     }
     if fed.late_share > 0.01 {
-        refuse(run, format!("{:.1} % of ticks were published late", 100.0 * fed.late_share));
+        run.refuse(format!("{:.1} % of ticks were published late", 100.0 * fed.late_share));
     }
     if lost_orders > 0 {
         run.figures.insert("orders_lost".to_owned(), lost_orders as f64);
-        refuse(run, format!("{lost_orders} of {} orders were lost on the way to the journal", traded.orders));
+        run.refuse(format!("{lost_orders} of {} orders were lost on the way to the journal", traded.orders));
     }
     if run.counts.left > 0 {
         let left = run.counts.left;
-        refuse(run, format!("{left} orders had no answer of the venue in time: they are in no hop that ends there"));
+        run.refuse(format!("{left} orders had no answer of the venue in time: they are in no hop that ends there"));
     }
     if traded.lapped > 0 {
         let lapped = traded.lapped;
-        refuse(run, format!("the strategy was lapped and missed {lapped} reports: order_round_trip lacks them"));
+        run.refuse(format!("the strategy was lapped and missed {lapped} reports: order_round_trip lacks them"));
     }
     if traded.restamped > 0 {
         let times = traded.restamped;
-        refuse(run, format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
+        run.refuse(format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
     }
     if traded.missed > 0 {
         run.notes.push(format!("the strategy was lapped and missed {} ticks", traded.missed));
@@ -74,11 +74,6 @@ pub(super) fn apply_rules(run: &mut Run, fed: &FeedResult, traded: &StrategyResu
     note_reconnects(run, "strategy", traded.reconnects);
     refuse_reordered(run);
     refuse_loss(run);
-}
-
-fn refuse(run: &mut Run, why: String) {
-    run.valid = false;
-    run.notes.push(why);
 }
 
 #[cfg(test)]
@@ -140,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_told_apart_by_their_stamps_so_that_a_double_hides_no_loss() {
+    fn a_duplicate_tick_hides_no_lost_tick() {
         let cases = [
             (&[10, 20, 30, 40][..], &[10, 20, 20, 40][..], (1, 1, 0), "1 of 4 messages came twice"),
             (&[10, 20, 30, 40], &[10, 30, 20, 40], (0, 0, 1), "1 of 4 messages came behind a later one"),
@@ -148,9 +143,9 @@ mod tests {
             (&[10, 10, 10, 20], &[10, 10, 20], (1, 0, 0), "1 of 4 messages were lost"),
             (&[10, 20], &[10, 15, 20], (0, 1, 0), "1 of 2 messages came twice"),
         ];
-        for (published, came, found, word) in cases {
-            let (run, counts) = seen(published, came);
-            assert_eq!(counts, found, "{published:?}, {came:?}");
+        for (published, received, found, word) in cases {
+            let (run, counts) = seen(published, received);
+            assert_eq!(counts, found, "{published:?}, {received:?}");
             refused(&run, word);
         }
         // Ticks of the same time are not duplicates.
@@ -172,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_without_an_answer_or_a_report_that_was_missed_is_no_latency_and_makes_the_run_invalid() {
+    fn missing_answers_and_missed_reports_invalidate_the_run() {
         let (fed, traded) = good();
         refused(&held(&fed, &traded, TICKS, 2, PLANNED_NS), "2 orders had no answer");
         refused(&held(&fed, &StrategyResult { lapped: 7, ..traded.clone() }, TICKS, 0, PLANNED_NS), "missed 7 reports");
@@ -180,14 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_was_made_again_is_told() {
+    fn reconnects_of_feed_and_strategy_are_noted() {
         let (fed, traded) = good();
         let (fed, traded) =
             (FeedResult { reconnects: Some(2), ..fed }, StrategyResult { reconnects: Some(1), ..traded });
         let run = held(&fed, &traded, TICKS, 0, PLANNED_NS);
         assert!(run.valid && run.figures.get("reconnects") == Some(&3.0), "{run:?}");
-        for told in ["the feed's connection was lost", "the strategy's connection was lost"] {
-            assert!(run.notes.iter().any(|note| note.contains(told)), "{told}: {:?}", run.notes);
+        for sentence in ["the feed's connection was lost", "the strategy's connection was lost"] {
+            assert!(run.notes.iter().any(|note| note.contains(sentence)), "{sentence}: {:?}", run.notes);
         }
     }
 }

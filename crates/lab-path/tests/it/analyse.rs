@@ -114,7 +114,7 @@ fn figure(run: &Run, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn what_did_not_leave_makes_no_release_look_fast() {
+fn unreleased_requests_are_in_no_release_hop() {
     let slow = (Fate::Leaves, 900);
     let run = run(&[slow, (Fate::Denied, 110), (Fate::LaneIsFull, 120), slow, (Fate::VenueIsDown, 130)]);
     for (name, expected) in [
@@ -137,7 +137,7 @@ fn what_did_not_leave_makes_no_release_look_fast() {
 }
 
 #[test]
-fn a_hand_over_to_the_thread_of_a_line_is_no_release() {
+fn a_hand_over_to_a_line_thread_is_no_release() {
     let run = run(&[(Fate::HandedOver, 300), (Fate::Leaves, 900), (Fate::HandedOver, 400)]);
     for (name, expected) in [
         ("t0_handed", (2, 300, 400)),
@@ -152,21 +152,21 @@ fn a_hand_over_to_the_thread_of_a_line_is_no_release() {
 }
 
 #[test]
-fn what_has_no_answer_is_told_and_what_the_host_took_is_not() {
-    for (fate, valid, told) in [
+fn unanswered_requests_are_noted_without_a_host_share() {
+    for (fate, valid, note) in [
         (Fate::Leaves, false, Some("3 requests had no answer of the venue")),
         (Fate::VenueIsDown, true, Some("3 requests wait in the OMS")),
         (Fate::Denied, true, None),
     ] {
         let run = run(&[(fate, 110); 3]);
-        assert_eq!((run.valid, run.notes.len()), (valid, usize::from(told.is_some())), "{fate:?}: {:?}", run.notes);
-        assert!(told.is_none_or(|told| run.notes[0].contains(told)), "{fate:?}: {:?}", run.notes);
+        assert_eq!((run.valid, run.notes.len()), (valid, usize::from(note.is_some())), "{fate:?}: {:?}", run.notes);
+        assert!(note.is_none_or(|note| run.notes[0].contains(note)), "{fate:?}: {:?}", run.notes);
         assert!(run.hops.values().all(|hop| hop.unstalled.is_none() && hop.host_stall_share_p999.is_none()));
     }
 }
 
 #[test]
-fn where_nothing_left_nothing_was_released() {
+fn a_group_without_releases_has_no_release_time() {
     for fate in [Fate::Denied, Fate::LaneIsFull, Fate::VenueIsDown] {
         let run = run(&[(fate, 110); 3]);
         for name in ["t0_t2", "t1_t2", "tick_to_order", "t2_gap"] {

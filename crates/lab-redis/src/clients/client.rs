@@ -18,7 +18,6 @@ pub struct SetGetClient {
     /// Its processes: the number of workers of each, and the approximate CPU time of a pair in microseconds, which
     /// serves only estimates.
     pub(super) processes: &'static [(u64, u64)],
-    /// The runtime of the client.
     pub(super) runtime: ClientRuntime,
 }
 
@@ -27,7 +26,6 @@ pub struct SetGetClient {
 pub(super) enum ClientRuntime {
     /// This program, in a process of its own.
     Rust {
-        /// The client's work.
         work: SetGetWork,
         /// The runtime's name, if the client needs more than a thread.
         runtime: Option<&'static str>,

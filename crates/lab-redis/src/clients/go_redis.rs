@@ -2,7 +2,6 @@
 
 use super::client::{ClientRuntime, SetGetClient};
 
-/// All clients of this library.
 pub(super) const CLIENTS: &[SetGetClient] = &[
     SetGetClient {
         name: "go-redis",

@@ -65,20 +65,16 @@ struct RouteKey {
 impl RouteKey {
     /// Returns `None` for a run of another workload.
     fn of(run: &Run) -> Option<Self> {
-        Some(Self { transport: run.params.text("transport")?, rtt_ms: number(run, "rtt_ms")? })
+        Some(Self { transport: run.params.text("transport")?, rtt_ms: run.params.number("rtt_ms")? })
     }
 
     /// Returns the runs of a client over this route.
     fn runs_of<'a>(&self, runs: &'a [Run], (client, workers): ClientWorkers) -> impl Iterator<Item = &'a Run> {
         runs.iter().filter(move |run| {
-            let of_them = run.client == client.name && number(run, "workers") == Some(workers as f64);
+            let of_them = run.client == client.name && run.params.number("workers") == Some(workers as f64);
             of_them && RouteKey::of(run).is_some_and(|route| route == *self)
         })
     }
-}
-
-fn number(run: &Run, name: &str) -> Option<f64> {
-    run.params.0.get(name)?.as_f64()
 }
 
 #[cfg(test)]

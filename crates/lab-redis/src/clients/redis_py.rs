@@ -5,7 +5,6 @@ use super::client::{ClientRuntime, SetGetClient};
 /// The script of all of them.
 const SOURCE: (&str, &str) = ("clients.py", include_str!("../python/clients.py"));
 
-/// All clients of this library.
 pub(super) const CLIENTS: &[SetGetClient] = &[
     SetGetClient::REDIS_PY,
     SetGetClient::REDIS_PY_PIPELINE,

@@ -32,7 +32,6 @@ impl SetGetRole {
     }
 }
 
-/// The result of a client's process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SetGetResult {
     /// Time until each connection has answered a PING.

@@ -13,11 +13,9 @@ const NO_ADDED_RTT: &[f64] = &[0.0];
 pub(super) struct ServerRoute {
     /// `tcp` or `unix`.
     pub transport: &'static str,
-    /// The URL that clients connect to.
     pub url: String,
     /// The requested round trip, in milliseconds.
     pub rtt_ms: f64,
-    /// The measured round trip of a PING.
     pub measured_rtt_ns: f64,
     /// The network's part of the round trip, for which clients wait: zero on a single machine without a proxy.
     pub network_ns: f64,

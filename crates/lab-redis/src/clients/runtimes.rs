@@ -37,7 +37,6 @@ impl Runtimes {
         Ok((Self { python, go }, missing))
     }
 
-    /// Starts a client's process.
     pub fn spawn(&self, lab: &Lab<'_>, client: SetGetClient, role: &SetGetRole) -> Result<Child, LabError> {
         match client.runtime {
             ClientRuntime::Python { source, .. } => {
@@ -49,7 +48,6 @@ impl Runtimes {
         .unwrap_or_else(|| lab.spawn(role))
     }
 
-    /// Returns the calibration of a client's stamps.
     pub fn calibration(client: SetGetClient, lab: &Lab<'_>) -> Calibration {
         match client.runtime {
             ClientRuntime::Rust { .. } => *lab.clock.calibration(),
@@ -57,7 +55,6 @@ impl Runtimes {
         }
     }
 
-    /// Adds the client's library and runtime to `software`.
     pub fn add_software(&self, client: SetGetClient, software: &mut Software) {
         software.client = Some(client.library.to_owned());
         let (version, runtime) = match client.runtime {
@@ -69,7 +66,7 @@ impl Runtimes {
                 let version =
                     |package| self.python.as_ref().and_then(|python| python.version_of(package)).unwrap_or("?");
                 let library = version("redis");
-                let told = match hiredis {
+                let remark = match hiredis {
                     true => format!("{library} with hiredis {}", version("hiredis")),
                     false => format!("{library} without hiredis"),
                 };
@@ -77,7 +74,7 @@ impl Runtimes {
                     Some(package) => format!("{}, {package} {}", python.runtime, version(package)),
                     None => python.runtime.clone(),
                 });
-                (told, runtime)
+                (remark, runtime)
             }
         };
         software.client_version = Some(version);

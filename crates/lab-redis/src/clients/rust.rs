@@ -11,9 +11,8 @@ use tickpath_clock::{Clock, HostClock, pin_to_cpu};
 
 use super::client::{ClientRuntime, SetGetClient, SetGetWork};
 use super::role::{SetGetResult, SetGetRole};
-use tickpath_lab_harness::LabError;
-use tickpath_lab_harness::Parent;
 use tickpath_lab_harness::samples::{preallocated_rows, save};
+use tickpath_lab_harness::{LabError, Parent};
 
 /// All clients of the crate redis: a command at a time; both commands of a pair in a pipeline; and on tokio with a
 /// single thread, whose workers share a connection.
@@ -60,7 +59,6 @@ type PairStamps = [u64; 2];
 /// A pair: sets a key, and returns its value afterwards.
 type SetGetCall = fn(&mut Connection, &str, &str) -> RedisResult<Option<String>>;
 
-/// Runs the client's process.
 pub(super) fn set_get(role: &SetGetRole, work: SetGetWork, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     if let Some(cpu) = role.cpu {
@@ -150,7 +148,6 @@ async fn all_workers(
     Ok((outcome(clock, from, connected, &rows, mismatched), rows))
 }
 
-/// The part of the work that a worker did.
 struct WorkerResult {
     rows: Vec<PairStamps>,
     mismatched: u64,

@@ -27,9 +27,7 @@ pub(super) struct SetGetServer {
     tcp: Option<String>,
     /// Its Unix socket's URL, in the form that every client knows.
     unix: Option<String>,
-    /// The server's software.
     pub software: Software,
-    /// Notes for a reader of the figures.
     pub notes: Vec<String>,
     /// The scratch server, which ends with this value; `None` for a user's server.
     scratch: Option<ScratchServer>,
@@ -66,7 +64,6 @@ impl SetGetServer {
         }
     }
 
-    /// Returns whether it is a scratch server on this machine.
     pub fn is_scratch(&self) -> bool {
         self.scratch.is_some()
     }
@@ -76,7 +73,6 @@ impl SetGetServer {
         self.tcp.as_deref().and_then(|url| Some((url, BenchAddress::parse(url).ok()?.endpoint())))
     }
 
-    /// Returns its Unix socket's URL.
     pub fn unix(&self) -> Option<&str> {
         self.unix.as_deref()
     }
@@ -97,11 +93,11 @@ impl SetGetServer {
     /// Checks that the first `count` keys do not exist; from then on they are ours, and deleted at the end.
     pub fn claim_keys(&mut self, count: u64) -> Result<(), LabError> {
         for numbers in batches(count) {
-            let there = self.on_keys("EXISTS", numbers).map_err(|e| no_answer("the server", &e))?;
-            if there > 0 {
+            let existing = self.on_keys("EXISTS", numbers).map_err(|e| no_answer("the server", &e))?;
+            if existing > 0 {
                 return Err(LabError::Failed(format!(
-                    "the server has keys that begin with {}, and they are not of this bench; delete them if nobody \
-                     needs them, or try again: the name is another one then",
+                    "the server has keys of another bench that begin with {}; delete them, or try again: the next run \
+                     uses another name",
                     self.keys
                 )));
             }
@@ -135,7 +131,6 @@ impl Drop for SetGetServer {
     }
 }
 
-/// Returns whether a URL names a TCP address.
 fn is_tcp(url: &str) -> bool {
     BenchAddress::parse(url).is_ok_and(|address| address.socket().is_none())
 }
@@ -150,13 +145,7 @@ pub(super) fn url_at(url: &str, address: &str) -> String {
 
 fn scratch(lab: &Lab<'_>, settings: &Settings) -> Result<ScratchServer, LabError> {
     let wanted = ServerSettings { cpu: Some(settings.cpus[1]), unix_socket: true, ..ServerSettings::default() };
-    ScratchServer::start(lab.folder(), &wanted, &lab.clock)?.ok_or_else(|| {
-        LabError::Failed(
-            "redis-server is not installed; install it with: apt-get install redis-server   (or name a server with \
-             --target redis://HOST:PORT)"
-                .to_owned(),
-        )
-    })
+    ScratchServer::require(lab, &wanted, "   (or name a server with --target redis://HOST:PORT)")
 }
 
 /// Returns a socket's URL in the form that redis-py, go-redis and the crate redis share.
@@ -178,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_that_every_client_knows() {
+    fn urls_are_normalised_for_every_client() {
         for (url, tcp, unix) in [
             ("redis://127.0.0.1:6379", true, None),
             ("redis://ann:secret@host:1/2", true, None),

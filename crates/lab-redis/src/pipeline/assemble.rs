@@ -19,7 +19,6 @@ pub(super) const OF_SERVER: [&str; 3] =
 pub(super) const OF_CLIENT: [&str; 3] =
     ["client_cpu_per_command_ns", "client_context_switches_per_command", "client_syscalls_per_command"];
 
-/// Assembles a run.
 pub(super) fn assemble(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -52,8 +51,7 @@ pub(super) fn assemble(
     per_command(&mut run, served, OF_SERVER);
     per_command(&mut run, report.used, OF_CLIENT);
     if served.is_unknown() {
-        run.notes
-            .push("the server's process is not on this machine, so that what it took there is not known".to_owned());
+        run.notes.push("the server's process is not on this machine, so its resource usage is unknown".to_owned());
     }
     judge(&mut run, settings, report);
     if settings.rate.is_some() {
@@ -62,7 +60,6 @@ pub(super) fn assemble(
     Ok(run)
 }
 
-/// Adds the settings, the server and the client to a run.
 pub(super) fn describe(run: &mut Run, settings: &Settings) {
     settings.target.describe(run);
     let params = &mut run.params;
@@ -103,25 +100,23 @@ pub(super) fn describe(run: &mut Run, settings: &Settings) {
     run.software.client_version = version.map(str::to_owned);
 }
 
-/// Adds the usage per command.
 pub(super) fn per_command(run: &mut Run, used: ResourceUsage, names: [&str; 3]) {
     let commands = run.counts.received;
     if commands == 0 {
         return;
     }
-    let taken = [used.cpu_ns, used.switches, used.calls];
-    let known = names.into_iter().zip(taken).filter_map(|(name, taken)| Some((name, taken?)));
-    run.figures.extend(known.map(|(name, taken)| (name.to_owned(), taken as f64 / commands as f64)));
+    let used_by_server = [used.cpu_ns, used.switches, used.calls];
+    let known = names.into_iter().zip(used_by_server).filter_map(|(name, amount)| Some((name, amount?)));
+    run.figures.extend(known.map(|(name, amount)| (name.to_owned(), amount as f64 / commands as f64)));
 }
 
 /// Checks the key's final number, which has to equal the number of additions.
 pub(super) fn check_number(run: &mut Run, number: Option<i64>) {
     let expected = run.counts.received;
     if run.counts.lost == 0 && number.and_then(|number| u64::try_from(number).ok()) != Some(expected) {
-        run.valid = false;
         let found = number.map_or("nothing".to_owned(), |number| number.to_string());
-        run.notes.push(format!(
-            "the number ended as {found} after {expected} additions; look whether somebody else writes the key"
+        run.refuse(format!(
+            "the number ended as {found} after {expected} additions; look whether another client writes the key"
         ));
     }
 }
@@ -152,13 +147,14 @@ fn judge(run: &mut Run, settings: &Settings, report: &LoadReport) {
     if report.errors > 0 {
         let first = report.first_error.as_deref().unwrap_or("null, or a reply that was not expected");
         broken.push(format!(
-            "{} replies were errors, the first: {first}; look whether the server allows {}, and who else uses the key",
+            "{} replies were errors, the first: {first}; look whether the server allows {}, and which other client \
+             uses the key",
             report.errors, settings.command
         ));
     }
     if report.disordered > 0 {
         broken.push(format!(
-            "{} answers were not the number before and one; look whether somebody else writes the key",
+            "{} answers were not the previous number plus 1; look whether another client writes the key",
             report.disordered
         ));
     }
@@ -171,7 +167,6 @@ fn judge(run: &mut Run, settings: &Settings, report: &LoadReport) {
     }
 }
 
-/// Applies the rules of a run with a rate.
 fn judge_rate(run: &mut Run, report: &LoadReport, calibration: &Calibration, rows: &[[u64; 3]]) {
     let first = rows.iter().map(|row| row[0]).min();
     let last = rows.iter().max_by_key(|row| row[0]);

@@ -77,7 +77,6 @@ impl RedisCommand {
         matches!(self, Self::EvalSha | Self::EvalShaPipeline)
     }
 
-    /// Returns the initial value of the key, if it needs any.
     pub(super) const fn initial_value(self) -> Option<&'static str> {
         match self {
             Self::Get => Some(VALUE),
@@ -117,7 +116,6 @@ impl FromStr for RedisCommand {
 /// The command that loads the script into the server.
 pub(super) const LOAD_SCRIPT: [&str; 3] = ["SCRIPT", "LOAD", SCRIPT];
 
-/// Encodes a command.
 pub(super) fn encode(words: &[&str]) -> Vec<u8> {
     redis::Cmd::new().arg(words).get_packed_command()
 }

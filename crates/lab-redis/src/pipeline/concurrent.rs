@@ -52,7 +52,6 @@ pub(super) fn run(
     }
 }
 
-/// All connections of the generator.
 struct ManyConnections<'a> {
     block: &'a CommandBlock,
     tally: &'a mut LoadProgress,
@@ -189,7 +188,6 @@ impl ManyConnections<'_> {
     }
 }
 
-/// A batch in flight.
 struct InFlightBatch {
     intended: u64,
     sent: u64,
@@ -197,7 +195,6 @@ struct InFlightBatch {
     last_reply: u64,
 }
 
-/// A connection among many.
 struct PipelinedConnection<'a> {
     link: &'a mut GeneratorConnection,
     waiting: VecDeque<InFlightBatch>,

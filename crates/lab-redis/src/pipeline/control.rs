@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use super::command::encode;
-use crate::address::{BenchAddress, BenchSocket};
+use crate::address::BenchAddress;
 use tickpath_lab_harness::LabError;
+use tickpath_lab_tools::redis_socket::RedisSocket;
 
 /// Max accepted length of a line and of a payload, in bytes.
 const MAX_LINE_BYTES: u64 = 8 << 10;
 const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
-/// A reply of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ServerReply {
     /// A status or a payload.
@@ -25,7 +25,7 @@ pub(super) enum ServerReply {
 #[derive(Debug)]
 pub(super) struct ControlConnection {
     address: BenchAddress,
-    stream: BufReader<BenchSocket>,
+    stream: BufReader<RedisSocket>,
 }
 
 impl ControlConnection {
@@ -42,7 +42,7 @@ impl ControlConnection {
     }
 
     /// Returns its socket. No partial reply is buffered: each reply is read completely.
-    pub fn stream(&mut self) -> &mut BenchSocket {
+    pub fn stream(&mut self) -> &mut RedisSocket {
         self.stream.get_mut()
     }
 
@@ -72,7 +72,6 @@ impl ControlConnection {
         }
     }
 
-    /// Returns a section of the server's INFO.
     pub fn info(&mut self, section: &str) -> Result<BTreeMap<String, String>, LabError> {
         let ServerReply::Text(text) = self.execute(&["INFO", section])? else { return Ok(BTreeMap::new()) };
         let pairs = text.lines().filter_map(|line| line.split_once(':'));

@@ -21,7 +21,7 @@ pub fn compare(runs: &[Run]) -> Vec<Comparison> {
         let of = |is: &dyn Fn(&Run) -> bool| runs.iter().copied().filter(|run| is(run)).collect::<Vec<_>>();
         lines.push(RatioLine::of_runs(name.trim_end(), figure, of(a), of(b)));
     };
-    let is_deep = |depth| move |run: &Run| depth_of(run) == Some(depth);
+    let is_deep = |depth| move |run: &Run| run.params.whole("depth") == Some(depth);
     for (variant, runs) in variants(runs, BenchPart::Sweep) {
         for depth in depths(&runs).into_iter().filter(|depth| *depth > 1) {
             let name = format!("pipeline_to_one {}", variant.title(Some(depth)));
@@ -51,7 +51,7 @@ pub fn compare(runs: &[Run]) -> Vec<Comparison> {
 fn knee(runs: &[&Run]) -> Option<u64> {
     let mut reached: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.valid) {
-        if let (Some(depth), Some(throughput)) = (depth_of(run), run.throughput_per_s) {
+        if let (Some(depth), Some(throughput)) = (run.params.whole("depth"), run.throughput_per_s) {
             reached.entry(depth).or_default().push(throughput);
         }
     }
@@ -76,7 +76,7 @@ pub fn add_knees(runs: &mut [Run]) {
 /// Explains why a program that sends one command at a time is slow although the server is near; for a run at depth 1
 /// over a single connection with the CPU figures of both processes.
 pub fn why_depth_one_is_slow(run: &Run) -> Option<String> {
-    let alone = depth_of(run) == Some(1) && run.params.text("connections").as_deref() == Some("1");
+    let alone = run.params.whole("depth") == Some(1) && run.params.text("connections").as_deref() == Some("1");
     let command = run.params.text("command").filter(|_| alone && !run.params.0.contains_key("rtt_ms"))?;
     let figure = |name: &str| run.figures.get(name).copied();
     let round_trip = figure("latency_per_command_ns")?;
@@ -141,7 +141,7 @@ fn grouped(runs: &[Run], part: BenchPart, variant: impl Fn(&Run) -> RunVariant) 
 }
 
 fn depths(runs: &[&Run]) -> Vec<u64> {
-    let mut depths: Vec<u64> = runs.iter().filter_map(|run| depth_of(run)).collect();
+    let mut depths: Vec<u64> = runs.iter().filter_map(|run| run.params.whole("depth")).collect();
     depths.sort_unstable();
     depths.dedup();
     depths
@@ -153,10 +153,6 @@ fn is_of(run: &Run, part: BenchPart) -> bool {
 
 fn is_with(run: &Run, command: RedisCommand) -> bool {
     run.params.text("command").as_deref() == Some(command.name())
-}
-
-fn depth_of(run: &Run) -> Option<u64> {
-    run.params.0.get("depth")?.as_u64()
 }
 
 #[cfg(test)]
@@ -220,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn one_by_one_is_explained_where_both_ends_are_known() {
+    fn single_commands_are_explained_if_both_ends_are_known() {
         let mut run = run_of("SET", 1, 1, 40_000.0);
         assert_eq!(why_depth_one_is_slow(&run), None);
         for (name, value) in [

@@ -1,6 +1,6 @@
 //! The generator's process: it sends batches of commands and receives the replies.
 
-use tickpath_lab_harness::ProcessRole;
+use tickpath_lab_harness::{LabError, Parent, ProcessRole};
 
 use tickpath_clock::{HostClock, pin_to_cpu};
 
@@ -8,8 +8,6 @@ use super::command::RedisCommand;
 use super::load::{CommandBlock, GeneratorConnection, LoadProgress, PipelineRole};
 use super::usage::ResourceUsage;
 use super::{concurrent, sequential};
-use tickpath_lab_harness::LabError;
-use tickpath_lab_harness::Parent;
 use tickpath_lab_harness::samples::save;
 
 impl ProcessRole for PipelineRole {

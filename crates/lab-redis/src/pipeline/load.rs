@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use tickpath_clock::{Clock, HostClock, Lateness};
 use tickpath_lab_harness::LabError;
 use tickpath_lab_harness::samples::preallocated_rows;
+use tickpath_lab_tools::redis_socket::RedisSocket;
 
 use super::command::{RedisCommand, encode};
 use super::control::ControlConnection;
 use super::replies::{Replies, ReplyReceiver};
 use super::usage::ResourceUsage;
-use crate::address::{BenchAddress, BenchSocket};
+use crate::address::BenchAddress;
 
 /// Max commands that are written before any reply is read. The server holds the replies meanwhile; a client that writes
 /// more has to read while writing.
@@ -33,11 +34,8 @@ const MAX_ROWS: u64 = 4 << 20;
 /// receives the same settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PipelineRole {
-    /// The server's address.
     pub(super) address: BenchAddress,
-    /// The key of its commands.
     pub(super) key: String,
-    /// The command that it sends.
     pub(super) command: RedisCommand,
     /// The digest of the script, for a command that needs it.
     pub(super) digest: String,
@@ -45,7 +43,6 @@ pub struct PipelineRole {
     pub(super) raw: bool,
     /// Commands per batch.
     pub(super) depth: u64,
-    /// The number of connections.
     pub(super) connections: usize,
     /// Commands a second at intended times; a closed loop if there is none.
     pub(super) rate: Option<f64>,
@@ -53,18 +50,15 @@ pub struct PipelineRole {
     pub(super) while_writing: bool,
     /// The end of the run.
     pub(super) until: RunLimit,
-    /// The process's CPU.
     pub(super) cpu: usize,
     /// The file of its stamps: intended, sent and answered, for each batch.
     pub(super) out: PathBuf,
 }
 
-/// The end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunLimit {
     /// The number of commands; if there is none, the run ends when the duration is over and `least` commands are sent.
     pub count: Option<u64>,
-    /// The duration, in nanoseconds.
     pub duration_ns: u64,
     /// Min commands.
     pub least: u64,
@@ -72,24 +66,17 @@ pub(super) struct RunLimit {
     pub most_ns: u64,
 }
 
-/// The generator's result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct LoadReport {
-    /// The number of commands sent.
     pub sent: u64,
-    /// The number of replies.
     pub received: u64,
-    /// The number of error replies.
     pub errors: u64,
-    /// The text of the first error.
     pub first_error: Option<String>,
     /// Numbers that were not the previous number plus 1.
     pub disordered: u64,
     /// Time from the first send to the last receipt, in nanoseconds.
     pub elapsed_ns: u64,
-    /// The share of batches that were sent late, 0 to 1.
     pub late_share: f64,
-    /// The generator's resource usage meanwhile.
     pub used: ResourceUsage,
     /// The reason for an early end.
     pub failed: Option<String>,
@@ -127,7 +114,7 @@ impl GeneratorConnection {
         Ok(Self { control: ControlConnection::open(&role.address)?, replies: intake })
     }
 
-    pub fn stream(&mut self) -> &mut BenchSocket {
+    pub fn stream(&mut self) -> &mut RedisSocket {
         self.control.stream()
     }
 }
@@ -156,12 +143,10 @@ impl CommandBlock {
     }
 }
 
-/// The progress of the run.
 pub(super) struct LoadProgress {
     pub clock: HostClock,
     /// The intended, send and answer time of each batch, in ticks.
     pub rows: Vec<[u64; 3]>,
-    /// The number of commands sent.
     pub sent: u64,
     /// The number of system calls.
     pub calls: u64,
@@ -208,7 +193,6 @@ impl LoadProgress {
         }
     }
 
-    /// Records an answered batch.
     #[inline]
     pub fn record_batch(&mut self, intended: u64, sent: u64, answered: u64) {
         self.rows.push([intended, sent, answered]);

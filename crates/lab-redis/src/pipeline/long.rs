@@ -61,7 +61,7 @@ pub fn compare_long(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> 
         let Some(run) = runs.last_mut() else { continue };
         match measure_reply_memory(lab, &settings) {
             Ok(held) => held.describe(run),
-            Err(e) => run.notes.push(format!("what the server holds for replies is not known: {e}")),
+            Err(e) => run.notes.push(format!("the server's memory for replies is unknown: {e}")),
         }
     }
     Ok(())
@@ -91,21 +91,20 @@ struct MemorySample {
 impl HeldReplyMemory {
     fn describe(&self, run: &mut Run) {
         let (Some(first), Some(last)) = (self.samples.first(), self.samples.last()) else { return };
-        let most = |of: fn(&MemorySample) -> Option<u64>| self.samples.iter().filter_map(of).max();
-        let clients = most(|look| look.clients_bytes).zip(first.clients_bytes);
+        let max = |of: fn(&MemorySample) -> Option<u64>| self.samples.iter().filter_map(of).max();
+        let clients = max(|sample| sample.clients_bytes).zip(first.clients_bytes);
         let known = [
-            ("reply_memory_bytes", most(|look| look.replies_bytes)),
-            ("clients_memory_bytes", clients.map(|(most, before)| most.saturating_sub(before))),
+            ("reply_memory_bytes", max(|sample| sample.replies_bytes)),
+            ("clients_memory_bytes", clients.map(|(max, before)| max.saturating_sub(before))),
         ];
         run.figures.extend(known.into_iter().filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64))));
-        run.series.push(self.series("replies_held_bytes", |look| look.replies_bytes));
-        run.series.push(self.series("clients_memory_bytes", |look| look.clients_bytes));
-        let resident = [first.resident_bytes, last.resident_bytes, most(|look| look.resident_bytes)];
+        run.series.push(self.series("replies_held_bytes", |sample| sample.replies_bytes));
+        run.series.push(self.series("clients_memory_bytes", |sample| sample.clients_bytes));
+        let resident = [first.resident_bytes, last.resident_bytes, max(|sample| sample.resident_bytes)];
         if let [Some(before_bytes), Some(after_bytes), Some(peak_bytes)] = resident {
             run.memory = Some(MemoryUse { before_bytes, after_bytes, peak_bytes });
         }
-        run.notes
-            .push("the server's memory was looked at while a client wrote one pipeline and read nothing".to_owned());
+        run.notes.push("the server's memory was polled while a client wrote one pipeline and read nothing".to_owned());
         if self.accepted < self.bytes {
             run.notes.push(format!(
                 "the socket took {} of the {} bytes of the pipeline before it was full",
@@ -115,7 +114,7 @@ impl HeldReplyMemory {
     }
 
     fn series(&self, name: &str, of: fn(&MemorySample) -> Option<u64>) -> Series {
-        let points = self.samples.iter().filter_map(|look| Some((look.at_ns, of(look)? as f64)));
+        let points = self.samples.iter().filter_map(|sample| Some((sample.at_ns, of(sample)? as f64)));
         let (t_ns, value) = points.unzip();
         Series { name: name.to_owned(), t_ns, value }
     }
@@ -125,8 +124,8 @@ impl HeldReplyMemory {
 fn measure_reply_memory(lab: &Lab<'_>, settings: &Settings) -> Result<HeldReplyMemory, LabError> {
     lab.step("pipeline: what the server holds for replies", 1.0)?;
     let mut key = ClaimedKey::claim(lab, &settings.target, settings.command)?;
-    let command = encode(&settings.command.words(key.name(), ""));
-    let address = settings.target.generator_address();
+    let command = encode(&settings.command.words(&key.name, ""));
+    let address = &settings.target.generator_address;
     let mut control = ControlConnection::open(address)?;
     let id = control.execute(&["CLIENT", "ID"])?.number().unwrap_or(0).to_string();
     let failed = |e: io::Error| LabError::Failed(address.error_sentence(&e));
@@ -140,7 +139,7 @@ fn measure_reply_memory(lab: &Lab<'_>, settings: &Settings) -> Result<HeldReplyM
         commands: settings.depth,
         replies: ReplyReceiver::Replies(Replies::new(None)),
     };
-    let pid = settings.target.pid();
+    let pid = settings.target.pid;
     let mut watch = MemoryMonitor { key: &mut key, id, pid, clock: lab.clock, samples: Vec::new(), begun: 0 };
     watch.sample()?;
     pipeline.fill(&mut watch)?.map_err(failed)?;
@@ -149,9 +148,8 @@ fn measure_reply_memory(lab: &Lab<'_>, settings: &Settings) -> Result<HeldReplyM
         watch.sample()?;
         sleep_ns(POLL_PAUSE_NS);
     }
-    let looks = watch.samples;
     pipeline.finish().map_err(failed)?;
-    Ok(HeldReplyMemory { samples: looks, bytes: pipeline.bytes, accepted: taken })
+    Ok(HeldReplyMemory { samples: watch.samples, bytes: pipeline.bytes, accepted: taken })
 }
 
 /// Polls the server over a connection of its own.
@@ -168,7 +166,7 @@ struct MemoryMonitor<'a> {
 
 impl MemoryMonitor<'_> {
     fn sample(&mut self) -> Result<(), LabError> {
-        let control = self.key.control();
+        let control = &mut self.key.control;
         // An older server refuses the command; a dead server does not report its memory either.
         let client = match control.execute(&["CLIENT", "LIST", "ID", &self.id]) {
             Ok(ServerReply::Text(line)) => line,
@@ -245,9 +243,9 @@ impl LongPipeline {
 
     /// Writes at most a block; returns the number of bytes that the socket accepted, 0 if it has no room.
     fn write(&mut self) -> io::Result<usize> {
-        let at = (self.written % self.block.len() as u64) as usize;
+        let offset = (self.written % self.block.len() as u64) as usize;
         let left = usize::try_from(self.bytes - self.written).unwrap_or(usize::MAX);
-        let rest = &self.block[at..];
+        let rest = &self.block[offset..];
         if left == 0 {
             return Ok(0);
         }

@@ -62,7 +62,7 @@ pub fn compare_redis_benchmark(
     repeats: u32,
     runs: &mut Vec<Run>,
 ) -> Result<Vec<Comparison>, LabError> {
-    if settings.target.generator_address().has_password() {
+    if settings.target.generator_address.has_password() {
         let sentence = format!(
             "{NAME} takes a password on its command line alone, where every user of this host reads it; compare on a \
              server that wants none"
@@ -117,32 +117,31 @@ impl BenchmarkCase {
     fn lines(&self, runs: &[Run]) -> Vec<RatioLine> {
         let Self { command, depth, connections, .. } = *self;
         let of_case = |run: &&Run| {
-            let number = |name: &str| run.params.0.get(name).and_then(serde_json::Value::as_u64);
             run.params.text("command").as_deref() == Some(command.name())
-                && (number("depth"), number("connections")) == (Some(depth), Some(connections as u64))
+                && run.params.whole("depth") == Some(depth)
+                && run.params.whole("connections") == Some(connections as u64)
         };
-        let told = FIGURES.iter().filter(|(_, _, of_depth_one)| !of_depth_one || depth == 1);
-        let line = told.map(|(figure, what, _)| {
+        let figures = FIGURES.iter().filter(|(_, _, of_depth_one)| !of_depth_one || depth == 1);
+        let line = figures.map(|(figure, what, _)| {
             let name = format!("ours_to_redis_benchmark {what} {command} depth={depth} connections={connections}");
-            let (theirs, ours): (Vec<&Run>, _) = runs.iter().filter(of_case).partition(|run| run.client == NAME);
-            RatioLine::of_runs(&name, figure, ours, theirs)
+            let (foreign, own): (Vec<&Run>, _) = runs.iter().filter(of_case).partition(|run| run.client == NAME);
+            RatioLine::of_runs(&name, figure, own, foreign)
         });
         line.collect()
     }
 }
 
-/// Runs redis-benchmark once.
 fn run_redis_benchmark(lab: &Lab<'_>, settings: &Settings, version: &str) -> Result<Run, LabError> {
     lab.step(&format!("{NAME} {}, depth {}", settings.command, settings.depth), settings.seconds)?;
     let around = StabilityCheck::begin(lab, settings.cpus)?;
     let key = ClaimedKey::claim(lab, &settings.target, settings.command)?;
     let count = settings.count.unwrap_or(MIN_COMMANDS);
     let before = settings.target.usage();
-    let (said, used) = benchmark(settings, key.name(), count)?;
+    let (output, used) = benchmark(settings, &key.name, count)?;
     let served = settings.target.usage().since(before);
     drop(key);
-    let measured = BenchmarkResult::parse(&said).ok_or_else(|| {
-        LabError::Failed(format!("{NAME} said no line of eight fields, but: '{}'; use its version 7", said.trim()))
+    let measured = BenchmarkResult::parse(&output).ok_or_else(|| {
+        LabError::Failed(format!("{NAME} printed no line of eight fields, but: '{}'; use its version 7", output.trim()))
     })?;
     let mut run = Run {
         client: NAME.to_owned(),
@@ -160,7 +159,7 @@ fn run_redis_benchmark(lab: &Lab<'_>, settings: &Settings, version: &str) -> Res
     per_command(&mut run, served, OF_SERVER);
     // The kernel does not count its socket calls, and redis-benchmark does not report them.
     per_command(&mut run, ResourceUsage { calls: None, ..used }, OF_CLIENT);
-    run.notes.push("what the client took holds its start, too: some milliseconds".to_owned());
+    run.notes.push("the client's figures include some milliseconds of its start".to_owned());
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
 }
@@ -177,8 +176,8 @@ struct BenchmarkResult {
 
 impl BenchmarkResult {
     /// Parses the last line: a title, commands a second, and in milliseconds the mean, min, p50, p95, p99 and max.
-    fn parse(said: &str) -> Option<Self> {
-        let line = said.lines().rev().find(|line| !line.trim().is_empty())?;
+    fn parse(output: &str) -> Option<Self> {
+        let line = output.lines().rev().find(|line| !line.trim().is_empty())?;
         let fields: Vec<&str> = line.trim().split(',').map(|field| field.trim_matches('"')).collect();
         // The title may contain a comma; the fields behind it do not.
         let numbers = fields.get(fields.len().checked_sub(7)?..)?;
@@ -202,7 +201,6 @@ impl BenchmarkResult {
     }
 }
 
-/// Returns the version of the installed program.
 fn version() -> Result<String, LabError> {
     let output = Process::new(NAME).arg("--version").output().map_err(|e| {
         LabError::Failed(format!("{NAME} does not start ({e}); install it with: apt-get install redis-tools"))
@@ -217,22 +215,22 @@ fn benchmark(settings: &Settings, key: &str, count: u64) -> Result<(String, Reso
     let mut process = Process::new("setpriv");
     // It ends with this process, however this process ends.
     process.args(["--pdeathsig", "KILL", "taskset", "-c", &settings.cpus[0].to_string(), NAME]);
-    process.args(settings.target.generator_address().arguments()).arg("--csv");
+    process.args(settings.target.generator_address.arguments()).arg("--csv");
     let numbers = [("-n", count), ("-c", settings.connections as u64), ("-P", settings.depth)];
     process.args(numbers.into_iter().flat_map(|(flag, number)| [flag.to_owned(), number.to_string()]));
     process.args(settings.command.words(key, ""));
     process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut running = BenchmarkProcess(process.spawn().map_err(|e| failed(format!("does not start ({e})")))?);
     let mut out = running.0.stdout.take().expect("it is a pipe");
-    let (said, heard) = channel();
+    let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut all = String::new();
         let _ = out.read_to_string(&mut all);
-        said.send(all)
+        sender.send(all)
     });
     let seconds = settings.seconds * MAX_DURATION_RATIO + GRACE_SECONDS;
-    let heard = heard.recv_timeout(Duration::from_secs_f64(seconds));
-    let all = heard.map_err(|_| failed(format!("was not done within {seconds:.0} s")))?;
+    let received = receiver.recv_timeout(Duration::from_secs_f64(seconds));
+    let all = received.map_err(|_| failed(format!("was not done within {seconds:.0} s")))?;
     let used = running.last_usage();
     let status = running.0.wait().map_err(|e| failed(e.to_string()))?;
     if !status.success() {
@@ -275,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_is_read_whatever_the_title() {
+    fn the_result_line_is_read_under_any_title() {
         let head = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\
                     \"p99_latency_ms\",\"max_latency_ms\"\n";
         let numbers = "\"199600.80\",\"0.140\",\"0.040\",\"0.135\",\"0.215\",\"0.303\",\"1.031\"\n";
@@ -293,10 +291,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_none() {
+    fn output_without_a_result_is_none() {
         let head = "\"test\",\"rps\",\"avg\",\"min\",\"p50\",\"p95\",\"p99\",\"max\"\n";
-        for said in ["", "\n", "Could not connect to Redis", head, "1,2,3"] {
-            assert_eq!(BenchmarkResult::parse(said), None, "{said:?}");
+        for output in ["", "\n", "Could not connect to Redis", head, "1,2,3"] {
+            assert_eq!(BenchmarkResult::parse(output), None, "{output:?}");
         }
     }
 }

@@ -8,7 +8,6 @@ const MAX_PAYLOAD_BYTES: i64 = 512 << 20;
 /// Max stored bytes of the first error.
 const ERROR_BYTES: usize = 200;
 
-/// The receiver of replies.
 #[derive(Debug)]
 pub(super) enum ReplyReceiver {
     /// Parses the replies.
@@ -44,7 +43,6 @@ enum ParserState {
     Payload(usize),
 }
 
-/// The error for bytes that are not a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an unexpected reply")]
 pub(super) struct InvalidReply;
@@ -56,7 +54,6 @@ impl From<InvalidReply> for io::Error {
 }
 
 impl ReplyReceiver {
-    /// Takes received bytes.
     #[inline]
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(), InvalidReply> {
         match self {
@@ -68,7 +65,6 @@ impl ReplyReceiver {
         }
     }
 
-    /// Returns the number of complete replies so far.
     #[inline]
     pub fn received(&self) -> u64 {
         match self {
@@ -94,7 +90,6 @@ impl ReplyReceiver {
         }
     }
 
-    /// Returns the text of the first error.
     pub fn first_error(&self) -> Option<String> {
         match self {
             Self::Replies(replies) if !replies.first_error.is_empty() => {
@@ -219,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_counted_however_they_are_cut() {
+    fn replies_are_counted_across_any_split() {
         for (stream, received, errors, disordered) in [
             ("", 0, 0, 0),
             ("+PONG\r\n+PONG\r\n", 2, 0, 0),
@@ -235,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_says_is_an_error() {
+    fn bytes_that_are_no_reply_are_an_error() {
         for stream in ["PONG\r\n", "*1\r\n", ":x\r\n", "$99999999999\r\n", "$x\r\n", "+OK\r\n\r\n"] {
             assert_eq!(Replies::new(None).parse(stream.as_bytes()), Err(InvalidReply), "{stream:?}");
         }
     }
 
     #[test]
-    fn the_first_error_is_told() {
+    fn the_first_error_reply_is_kept() {
         let mut intake = ReplyReceiver::Replies(Replies::new(None));
         for piece in ["+OK\r\n-NOPE", "RM no\r", "\n-ERR other\r\n"] {
             assert_eq!(intake.receive(piece.as_bytes()), Ok(()));

@@ -34,8 +34,8 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<()
 fn spawn(lab: &Lab<'_>, settings: &Settings, key: &mut ClaimedKey, out: &Path) -> Result<Child, LabError> {
     let digest = if settings.command.is_by_digest() { key.load_script()? } else { String::new() };
     let role = PipelineRole {
-        address: settings.target.generator_address().clone(),
-        key: key.name().to_owned(),
+        address: settings.target.generator_address.clone(),
+        key: key.name.clone(),
         command: settings.command,
         digest,
         raw: settings.client == PipelineClient::Raw,

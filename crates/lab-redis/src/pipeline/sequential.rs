@@ -10,7 +10,8 @@ use tickpath_clock::Clock;
 
 use super::control::ServerReply;
 use super::load::{BUFFER_BYTES, CommandBlock, GeneratorConnection, LoadProgress, PipelineRole, closed};
-use crate::address::{BenchSocket, SERVER_TIMEOUT};
+use crate::address::SERVER_TIMEOUT;
+use tickpath_lab_tools::redis_socket::RedisSocket;
 
 /// Sends batches as long as there is a next one.
 pub(super) fn batches(
@@ -72,7 +73,7 @@ impl ReplyWaiter {
         Ok(Self { poll: Poll::new()?, events: Events::with_capacity(4), registered: false })
     }
 
-    fn sleep(&mut self, stream: &BenchSocket, calls: &mut u64) -> io::Result<()> {
+    fn sleep(&mut self, stream: &RedisSocket, calls: &mut u64) -> io::Result<()> {
         let socket = stream.as_raw_fd();
         if self.registered {
             self.poll.registry().deregister(&mut SourceFd(&socket))?;
@@ -88,7 +89,7 @@ impl ReplyWaiter {
     }
 }
 
-fn write(stream: &mut BenchSocket, mut bytes: &[u8], calls: &mut u64) -> io::Result<()> {
+fn write(stream: &mut RedisSocket, mut bytes: &[u8], calls: &mut u64) -> io::Result<()> {
     while !bytes.is_empty() {
         *calls += 1;
         match stream.write(bytes) {
@@ -100,7 +101,7 @@ fn write(stream: &mut BenchSocket, mut bytes: &[u8], calls: &mut u64) -> io::Res
     Ok(())
 }
 
-fn read(stream: &mut BenchSocket, buffer: &mut [u8], calls: &mut u64) -> io::Result<usize> {
+fn read(stream: &mut RedisSocket, buffer: &mut [u8], calls: &mut u64) -> io::Result<usize> {
     loop {
         *calls += 1;
         match stream.read(buffer) {

@@ -7,6 +7,7 @@ use super::command::RedisCommand;
 use super::load::{MAX_UNREAD_COMMANDS, RunLimit};
 use super::target::PipelineTarget;
 use tickpath_lab_harness::LabError;
+use tickpath_lab_result::named_variants;
 use tickpath_lab_tools::python::Python;
 
 /// Min commands of a run without a given number of commands.
@@ -19,7 +20,6 @@ const MIN_MAX_SECONDS: f64 = 3.0;
 /// Max duration of a run with a given number of commands, in seconds.
 const MAX_COUNTED_SECONDS: f64 = 600.0;
 
-/// Max depth of a pipeline.
 const MAX_DEPTH: u64 = 10_000_000;
 /// Max connections of a run: a process may open this many without raising its limit.
 const MAX_CONNECTIONS: usize = 900;
@@ -82,19 +82,9 @@ pub enum BenchPart {
     Comparison,
 }
 
+named_variants!(PipelineClient { Rust = "rust", Raw = "raw", RedisPy = "redis-py" });
+
 impl PipelineClient {
-    /// All clients.
-    pub const ALL: [Self; 3] = [Self::Rust, Self::Raw, Self::RedisPy];
-
-    /// Returns the name in results and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rust => "rust",
-            Self::Raw => "raw",
-            Self::RedisPy => "redis-py",
-        }
-    }
-
     /// Returns whether it can send a command over this number of connections, at a rate or not.
     pub fn supports(self, command: RedisCommand, connections: usize, rate: Option<f64>) -> bool {
         match self {
@@ -162,11 +152,10 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the end of a run.
     pub(super) fn run_limit(&self) -> RunLimit {
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let timed = self.rate.map(|rate| ((rate * self.seconds) as u64).max(self.depth));
-        let most = match (self.count, self.rate) {
+        let max_seconds = match (self.count, self.rate) {
             (None, None) => (self.seconds * MAX_DURATION_RATIO).max(MIN_MAX_SECONDS),
             (Some(count), Some(rate)) => count as f64 / rate * 2.0 + 1.0,
             (None, Some(_)) => self.seconds * 2.0 + 1.0,
@@ -176,7 +165,7 @@ impl Settings {
             count: self.count.or(timed),
             duration_ns: ns(self.seconds),
             least: MIN_COMMANDS,
-            most_ns: ns(most.min(MAX_COUNTED_SECONDS.max(self.seconds))),
+            most_ns: ns(max_seconds.min(MAX_COUNTED_SECONDS.max(self.seconds))),
         }
     }
 

@@ -18,11 +18,11 @@ pub struct PipelineTarget {
     /// The direct address of the server.
     direct: BenchAddress,
     /// The address that the generator uses; a proxy's if the server is to seem far away.
-    generator_address: BenchAddress,
+    pub(super) generator_address: BenchAddress,
     rtt_ms: Option<f64>,
     version: String,
     /// The server's process id, if the process is on this machine.
-    pid: Option<u32>,
+    pub(super) pid: Option<u32>,
     /// The number of other clients' connections to it.
     other_clients: u64,
 }
@@ -53,22 +53,10 @@ impl PipelineTarget {
         self.direct.socket().is_none().then(|| self.direct.endpoint())
     }
 
-    /// Returns the address that the generator uses.
-    pub(super) fn generator_address(&self) -> &BenchAddress {
-        &self.generator_address
-    }
-
-    /// Returns the server's process id, if the process is on this machine.
-    pub(super) fn pid(&self) -> Option<u32> {
-        self.pid
-    }
-
-    /// Returns the server's resource usage so far.
     pub(super) fn usage(&self) -> ResourceUsage {
         self.pid.map(ResourceUsage::of).unwrap_or_default()
     }
 
-    /// Adds the server's description to a run.
     pub(super) fn describe(&self, run: &mut Run) {
         run.target = self.name.clone();
         run.software.server = Some("redis-server".to_owned());
@@ -114,8 +102,9 @@ fn is_a_server(pid: u32) -> bool {
 
 /// A key of ours, which exists on the server only as long as this value.
 pub(super) struct ClaimedKey {
-    name: String,
-    control: ControlConnection,
+    pub name: String,
+    /// The connection beside the generator's.
+    pub control: ControlConnection,
 }
 
 impl ClaimedKey {
@@ -134,16 +123,6 @@ impl ClaimedKey {
             key.control.execute(&["SET", &key.name, value])?;
         }
         Ok(key)
-    }
-
-    /// Returns the key's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the connection beside the generator's.
-    pub fn control(&mut self) -> &mut ControlConnection {
-        &mut self.control
     }
 
     /// Returns the number that the key holds; `None` without a number, or if the server is gone.

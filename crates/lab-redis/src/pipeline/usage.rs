@@ -9,7 +9,6 @@ use tickpath_clock::sleep_ns;
 /// Usage of a process with all its threads so far; `None` where the kernel does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ResourceUsage {
-    /// CPU time, in nanoseconds.
     pub cpu_ns: Option<u64>,
     /// Context switches, voluntary or not.
     pub switches: Option<u64>,
@@ -20,7 +19,8 @@ pub(super) struct ResourceUsage {
 impl ResourceUsage {
     /// Returns the usage of another process.
     pub fn of(pid: u32) -> Self {
-        Self { cpu_ns: of_threads(pid, cpu_ns), switches: of_threads(pid, switches), calls: reads_and_writes(pid) }
+        let calls = sum_of(Path::new(&format!("/proc/{pid}/io")), ["syscr:", "syscw:"]);
+        Self { cpu_ns: of_threads(pid, cpu_ns), switches: of_threads(pid, switches), calls }
     }
 
     /// Returns the usage of this process.
@@ -31,17 +31,15 @@ impl ResourceUsage {
         Self { calls: None, ..Self::of(std::process::id()) }
     }
 
-    /// Returns the usage since an earlier reading.
     pub fn since(self, before: Self) -> Self {
-        let taken = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        let difference = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         Self {
-            cpu_ns: taken(self.cpu_ns, before.cpu_ns),
-            switches: taken(self.switches, before.switches),
-            calls: taken(self.calls, before.calls),
+            cpu_ns: difference(self.cpu_ns, before.cpu_ns),
+            switches: difference(self.switches, before.switches),
+            calls: difference(self.calls, before.calls),
         }
     }
 
-    /// Returns whether nothing is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
@@ -59,10 +57,6 @@ fn cpu_ns(thread: &Path) -> Option<u64> {
 
 fn switches(thread: &Path) -> Option<u64> {
     sum_of(&thread.join("status"), ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"])
-}
-
-fn reads_and_writes(pid: u32) -> Option<u64> {
-    sum_of(Path::new(&format!("/proc/{pid}/io")), ["syscr:", "syscw:"])
 }
 
 /// Returns the sum of two lines of a file.

@@ -2,20 +2,14 @@
 
 use std::path::PathBuf;
 
-use tickpath_lab_harness::{Lab, ProgressSink};
+use tickpath_lab_harness::Lab;
 use tickpath_lab_redis::clients::{SetGetClient, Settings, run};
 use tickpath_lab_result::ResultFile;
-
-struct Silent;
-
-impl ProgressSink for Silent {
-    fn step(&self, _what: &str, _seconds: f64) {}
-}
 
 #[test]
 fn clients_in_go_get_what_they_set() {
     // The lab starts no process of this program.
-    let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
+    let lab = Lab::new(PathBuf::from("/nonexistent"), &()).expect("a lab can be made");
     let mut result = ResultFile::new("clients", "", "");
     let settings = Settings {
         target: None,

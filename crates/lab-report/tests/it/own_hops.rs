@@ -38,7 +38,7 @@ fn a_name_is_of_small_letters_digits_and_underscores() {
 }
 
 #[test]
-fn the_contract_takes_them_and_no_other() {
+fn the_contract_accepts_own_hops_and_no_other() {
     let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is JSON");
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");
     let result = own();
@@ -57,7 +57,7 @@ fn the_contract_takes_them_and_no_other() {
 }
 
 #[test]
-fn every_rendering_has_them_whole() {
+fn every_format_shows_own_hops_in_full() {
     let result = own();
     let screen = |width| report::terminal(&result, &TerminalOptions { width, colour: false, all: true });
     let rendered = [screen(80), screen(120), report::markdown(&result), report::csv(&result), report::html(&result)];

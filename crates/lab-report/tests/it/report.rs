@@ -129,7 +129,7 @@ fn the_page_needs_nothing_beside_itself() {
 }
 
 #[test]
-fn the_page_has_the_sections_that_the_file_has_something_for() {
+fn the_page_has_only_sections_with_content() {
     let always = ["The machine", "How to read it", "The command"];
     let of_runs = ["Where the time goes", "Over time", "Comparisons", "The spread", "Every run"];
     let of_workloads = ["Cold, idle, steady", "Pipeline depth", "Clients"];
@@ -152,7 +152,7 @@ fn the_page_has_the_sections_that_the_file_has_something_for() {
 }
 
 #[test]
-fn sections_are_had_by_what_runs_hold_and_the_page_of_names_says_what() {
+fn sections_follow_the_content_of_runs_as_documented() {
     let mut all = workloads();
     for rate in [10_000.0, 20_000.0] {
         let mut run = Run { target: "shm://".to_owned(), repeat: 1, ..Run::default() };
@@ -203,7 +203,7 @@ fn charts_show_all_that_the_file_holds() {
 }
 
 #[test]
-fn drawings_have_words_for_those_who_do_not_see_them() {
+fn drawings_have_alternative_text() {
     for (name, result) in results() {
         let page = report::html(&result);
         for drawing in page.split("<svg").skip(1) {
@@ -222,7 +222,7 @@ fn drawings_have_words_for_those_who_do_not_see_them() {
 }
 
 #[test]
-fn many_runs_are_summed_up_where_there_are_no_charts() {
+fn many_runs_are_summarised_without_charts() {
     for (name, render) in RENDERINGS.into_iter().filter(|(name, _)| ["terminal", "markdown"].contains(name)) {
         let text = unfolded(&render(&workloads()));
         for piece in ["cold, idle, steady: 99%", "pipeline depth", "clients", "redis-py-asyncio ×100 tcp 250 µs"] {
@@ -294,14 +294,14 @@ fn order_groups_print_in_the_known_form() {
 }
 
 #[test]
-fn missing_percentiles_say_how_many_samples_they_need() {
+fn missing_percentiles_state_the_samples_they_need() {
     let mut result = ResultFile::new("pubsub", "", "");
     result.runs = vec![Run { repeat: 1, ..Run::default() }];
     for (samples, missing) in [(19, true), (100_000, false)] {
         result.runs[0].hops.insert("one_way".to_owned(), hop(samples, 500, samples));
         for (name, render) in RENDERINGS.into_iter().filter(|(name, _)| ["terminal", "markdown"].contains(name)) {
-            let told = unfolded(&render(&result)).contains("99.9% needs");
-            assert_eq!(told, missing, "{name} with {samples} samples");
+            let is_noted = unfolded(&render(&result)).contains("99.9% needs");
+            assert_eq!(is_noted, missing, "{name} with {samples} samples");
         }
     }
 }
@@ -368,7 +368,7 @@ fn a_damaged_histogram_is_an_error() {
 }
 
 #[test]
-fn saved_is_loaded_again() {
+fn a_saved_result_loads_again() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, result) in results() {
         let path = folder.path().join(format!("{name}.json"));
@@ -405,7 +405,7 @@ fn bad_files_are_named_with_their_fault() {
 }
 
 #[test]
-fn the_check_refuses_what_the_contract_does_not_know() {
+fn the_check_refuses_names_outside_the_contract() {
     fn check(change: fn(&mut ResultFile), refused: fn(&CheckError) -> bool) {
         let mut result = example();
         change(&mut result);
@@ -432,7 +432,7 @@ fn the_check_refuses_what_the_contract_does_not_know() {
 }
 
 #[test]
-fn the_page_of_names_and_the_tables_say_the_same() {
+fn the_page_of_names_matches_the_tables() {
     for (heading, table) in [("Hops", HOPS), ("Figures", FIGURES), ("Counts", COUNTS), ("Units", UNITS)] {
         let own = Some(tickpath_lab_result::OWN_HOP).filter(|_| heading == "Hops");
         let listed: Vec<(&str, &str)> = table.iter().copied().chain(own).collect();
@@ -461,7 +461,7 @@ fn the_schema_holds_every_result() {
 }
 
 #[test]
-fn the_schema_refuses_what_is_not_in_the_contract() {
+fn the_schema_refuses_fields_outside_the_contract() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let good = serde_json::to_value(example()).unwrap();
@@ -547,7 +547,7 @@ fn unfolded(text: &str) -> String {
 }
 
 #[test]
-fn a_ratio_is_a_sentence_with_its_level_and_what_bounds_it() {
+fn a_ratio_sentence_states_its_level_and_bounds() {
     let plain = |name: &str, figure: &str| Comparison::new(name, figure, 285.0, 100.0, Some((2.6, 3.1)));
     let with = |level, note: Option<&str>| Comparison {
         level_percent: Some(level),
@@ -594,7 +594,7 @@ fn a_ratio_is_a_sentence_with_its_level_and_what_bounds_it() {
     ] {
         let mut result = ResultFile::new("pubsub", "tickpath bench pubsub", "2026-01-02T03:04:05Z");
         result.comparisons.push(comparison);
-        let told = report::terminal(&result, &report::TerminalOptions { width: 400, colour: false, all: true });
-        assert!(told.contains(sentence), "'{sentence}' is missing in:\n{told}");
+        let printed = report::terminal(&result, &report::TerminalOptions { width: 400, colour: false, all: true });
+        assert!(printed.contains(sentence), "'{sentence}' is missing in:\n{printed}");
     }
 }

@@ -34,7 +34,7 @@ fn many() -> ResultFile {
 }
 
 #[test]
-fn many_runs_are_a_screen_and_few_stand_in_full() {
+fn many_runs_fit_a_screen_and_few_are_shown_in_full() {
     for (name, result, fits) in [
         ("many", many(), true),
         ("workloads", workloads(), true),
@@ -70,7 +70,7 @@ fn lines_fit_and_colours_come_only_if_asked() {
 }
 
 #[test]
-fn targets_stand_side_by_side_and_a_mark_is_explained_where_it_stands() {
+fn targets_are_side_by_side_and_marks_are_explained() {
     let text = shown(&many(), 80, false);
     let header = text.lines().find(|line| line.contains("redis-streams")).expect("a column a target");
     for target in ["log", "redis", "nats", "kafka"] {
@@ -90,8 +90,8 @@ fn a_loss_names_its_run_and_an_invalid_run_its_reason() {
     for findings in [vec![], vec!["Redis takes longer.".to_owned()]] {
         result.findings = findings;
         let text = shown(&result, 80, false);
-        let told = text.lines().find(|line| line.contains("Messages lost")).expect("the loss is told");
-        assert!(told.contains("64, in redis://h:1?streams"), "{told}");
+        let line_of_loss = text.lines().find(|line| line.contains("Messages lost")).expect("the loss is told");
+        assert!(line_of_loss.contains("64, in redis://h:1?streams"), "{line_of_loss}");
         assert!(text.contains("not valid: redis://h:1?streams"), "{text}");
     }
     result.runs[8].counts.lost = 6;
@@ -99,7 +99,7 @@ fn a_loss_names_its_run_and_an_invalid_run_its_reason() {
 }
 
 #[test]
-fn a_search_that_went_beyond_the_highest_rate_is_no_trouble() {
+fn a_search_beyond_the_highest_rate_is_no_problem() {
     let mut result = many();
     result.findings = vec!["log keeps one_way.p99 < 50us up to 118 000/s.".to_owned()];
     for run in &mut result.runs {
@@ -120,7 +120,7 @@ fn figures_have_one_unit() {
 }
 
 #[test]
-fn the_processor_time_of_who_waits_stands_beside_the_latency() {
+fn cpu_time_of_the_waiting_side_is_beside_the_latency() {
     let mut result = many();
     for run in &mut result.runs {
         run.figures.insert("receiver_cpu_per_message_ns".to_owned(), 45_000.0);

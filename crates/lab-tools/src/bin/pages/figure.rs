@@ -55,12 +55,11 @@ pub fn register(environment: &mut Environment<'_>, results: PageResults) {
     let files = Arc::clone(&results);
     environment.add_function("file", move |file: String| Ok::<_, Error>(Value::from(Serde(get(&files, &file)?))));
     environment.add_function("command", move |file: String| {
-        let words = get(&results, &file)?.command.split(' ').collect::<Vec<_>>();
+        let args = get(&results, &file)?.command.split(' ').collect::<Vec<_>>();
         let outputs = ["--json", "--html"];
-        let is_output = |at: usize| {
-            outputs.contains(&words[at]) || at > 0 && outputs.contains(&words[at - 1]) || words[at] == "--quiet"
-        };
-        let left: Vec<&str> = (0..words.len()).filter(|&at| !is_output(at)).map(|at| words[at]).collect();
+        let is_output =
+            |i: usize| outputs.contains(&args[i]) || i > 0 && outputs.contains(&args[i - 1]) || args[i] == "--quiet";
+        let left: Vec<&str> = (0..args.len()).filter(|&i| !is_output(i)).map(|i| args[i]).collect();
         Ok::<_, Error>(left.join(" "))
     });
     environment.add_function("ratio", |a: Value, b: Value| {
@@ -184,10 +183,10 @@ impl Object for Figure {
 }
 
 /// Resolves a part of a path; items of a list are found by name.
-fn step<'a>(at: &'a Json, part: &str) -> Option<&'a Json> {
-    match at {
+fn step<'a>(node: &'a Json, part: &str) -> Option<&'a Json> {
+    match node {
         Json::Array(parts) => parts.iter().find(|found| found["name"] == part),
-        _ => at.get(part),
+        _ => node.get(part),
     }
 }
 
@@ -247,8 +246,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_says_of_how_many_runs_it_is() {
-        let said = |valid: [bool; 3]| {
+    fn a_figure_states_its_number_of_runs() {
+        let text = |valid: [bool; 3]| {
             let run = |(valid, ns): (bool, f64)| Run {
                 valid,
                 figures: [("send_ns".to_owned(), ns)].into(),
@@ -259,8 +258,8 @@ mod tests {
             let none: [(&str, Value); 0] = [];
             Figure::find(&result, "figures.send_ns", &none.into_iter().collect()).unwrap().to_string()
         };
-        assert_eq!(said([true, true, true]), "10 to 30 ns");
-        assert_eq!(said([false, true, true]), "20 to 30 ns (2 of 3 runs valid)");
-        assert_eq!(said([false, false, false]), "10 to 30 ns †");
+        assert_eq!(text([true, true, true]), "10 to 30 ns");
+        assert_eq!(text([false, true, true]), "20 to 30 ns (2 of 3 runs valid)");
+        assert_eq!(text([false, false, false]), "10 to 30 ns †");
     }
 }

@@ -72,9 +72,9 @@ fn pages(root: &Path) -> Result<Vec<(String, String)>> {
         let name = template.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some(page) = name.strip_suffix(".j2") else { bail!("{} is no template: its name ends in .j2", name) };
         let text = std::fs::read_to_string(&template)?;
-        let said = environment.render_named_str(&name, &text, ()).map_err(|e| anyhow::anyhow!("{e:#}"))?;
+        let rendered = environment.render_named_str(&name, &text, ()).map_err(|e| anyhow::anyhow!("{e:#}"))?;
         let head = format!("<!-- Made by `make pages` from docs/pages/{name} and docs/results. -->\n\n");
-        made.push((format!("docs/{page}"), head + &said));
+        made.push((format!("docs/{page}"), head + &rendered));
     }
     Ok(made)
 }
@@ -84,10 +84,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_say_what_was_measured() {
+    fn pages_match_the_measured_results() {
         for (path, text) in pages(&root()).unwrap() {
-            let there = std::fs::read_to_string(root().join(&path)).unwrap();
-            assert!(there == text, "{path} is not what its template and docs/results say; run make pages");
+            let committed = std::fs::read_to_string(root().join(&path)).unwrap();
+            assert!(committed == text, "{path} is not what its template and docs/results say; run make pages");
         }
     }
 }
