@@ -3,9 +3,9 @@
 //! installed program is touched. [`redis_stats`] reads a Redis server's counters of its commands, which the bus does
 //! not report; [`redis_socket`] is a bare socket to one.
 //!
-//! The program `pages` makes `docs/figures.md`, `docs/reproduced.md` and README's picture from the templates in
-//! `docs/pages` and the result files in `docs/results`; `scripts/figures` lists the commands that measure these files.
-//! The program is no part of `tickpath`.
+//! The program `tickpath-pages` (`src/bin/pages`) makes `docs/figures.md`, `docs/reproduced.md` and README's picture
+//! from the templates in `docs/pages` and the result files in `docs/results`; `scripts/figures` lists the commands that
+//! measure these files. The program is no part of `tickpath`.
 //!
 //! # Invariants
 //!

@@ -41,7 +41,7 @@ pub enum AdminCommandError {
     /// Order whose venue cannot be asked for its status.
     #[error(
         "the venue cannot be asked for this order: the order never left, or the venue is down, answers no status \
-         requests (answers_status) or has only reported its own id; resolve the order instead"
+         requests (answers_status) or has only reported its own id; resolve the order if it is Unknown"
     )]
     CannotQuery,
     /// Venue that cannot be asked for all orders.

@@ -42,24 +42,24 @@ impl Core {
         });
     }
 
-    /// Denies a request: counts the denial and reports it to the session.
+    /// Denies a request: counts the denial and reports its code, limit and value to the session.
     pub(crate) fn deny(
         &mut self,
         id: u64,
         session: u16,
         client: ClientOrderId,
         account: AccountId,
-        refusal: Breach,
+        breach: Breach,
         out: &mut Outputs,
     ) {
         self.counts.denied_requests += 1;
         let denied = OrderDenied {
             order_id: OrderId(id),
             client_order_id: client,
-            limit: refusal.limit.to_le_bytes(),
-            value: refusal.value.to_le_bytes(),
+            limit: breach.limit.to_le_bytes(),
+            value: breach.value.to_le_bytes(),
             account,
-            code: refusal.denial.code(),
+            code: breach.denial.code(),
             reserved: 0,
         };
         out.push(Output::Denied { session, denied });

@@ -35,7 +35,7 @@ pub(crate) struct ReportContext<'a> {
 impl ReportContext<'_> {
     /// Returns whether the report is no event of the order: a duplicate, or about another message. A report that
     /// changes a fill is always an event.
-    pub(crate) fn is_not_event(&self, order: &Order, changes_fill: bool) -> bool {
+    pub(crate) fn is_duplicate_or_foreign(&self, order: &Order, changes_fill: bool) -> bool {
         let has_number = self.report.venue_sequence != 0;
         match self.class {
             ReportClass::Filled | ReportClass::Amended => !(changes_fill || has_number && self.is_new),

@@ -106,7 +106,7 @@ impl Core {
             is_new: is_new || fill.is_some_and(|change| change.is_manual),
             numbered: self.venues.get(order.venue).rules.numbered != 0,
         };
-        if context.is_not_event(&order, fill.is_some()) {
+        if context.is_duplicate_or_foreign(&order, fill.is_some()) {
             self.counts.duplicates += 1;
             return;
         }

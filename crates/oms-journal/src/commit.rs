@@ -110,7 +110,7 @@ impl GroupCommit {
         Ok((Self { shared: shared.clone(), driver: CommitDriver::Manual }, ManualCommit { shared, syncer }))
     }
 
-    /// Requests a sync of all records up to this place.
+    /// Requests a sync of all records up to this tail.
     pub fn request_sync(&self, upto: LogTail) {
         self.shared.lock().upto = Some(upto);
         self.shared.changed.notify_one();

@@ -96,8 +96,8 @@ pub fn list(journal: &LogPath) -> Result<Vec<(PathBuf, Option<u64>)>, JournalErr
         if let Some(opened) = OpenedSnapshot::open(&path)
             && Replay::resume(journal, opened.next, opened.last, opened.ledger.clone())?.is_some()
         {
-            let opened_next = opened.next;
-            next = opened.core(0).map(|_| opened_next);
+            let sequence = opened.next;
+            next = opened.core(0).map(|_| sequence);
         }
         found.push((path, next));
     }

@@ -95,8 +95,8 @@ pub struct SessionConnection {
     pub reserved: [u8; 5],
 }
 
-/// Request that the line to its venue did not accept, so that it certainly never left. It waits in the OMS; once the
-/// disk has failed, a request that adds risk is refused instead.
+/// Request that never left, or that its venue states it does not have. It waits in the OMS; once the disk has failed, a
+/// request that adds risk is refused instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct UnsentRequest {

@@ -76,7 +76,7 @@ checks! {
     OrderToTrade: |f| f.messages.into(), at_most |f| f.max_messages();
         "accounts.csv" "order_trade_free, order_trade_ratio", "messages of the account today, against the free ones and `order_trade_ratio` a fill";
     DuplicateOrder: |f| f.since_duplicate_ns.into(), at_least |f| f.facts.limits.duplicate_window_ns.into();
-        "accounts.csv" "duplicate_window_ns", "time since an order with the same symbol, side, type, price and quantity";
+        "accounts.csv" "duplicate_window_ns", "time since an order of the account with the same symbol, side, type, price and quantity";
     SessionQuantity: |f| f.facts.quantity.into(), at_most |f| unless_zero(f.session.max_order_quantity.0);
         "users.toml" "max_order_quantity", "the quantity of one order";
     SessionNotional: |f| f.facts.notional(), at_most |f| f.session.max_notional().unwrap_or(i128::MAX);
@@ -86,7 +86,7 @@ checks! {
     SymbolPosition: |f| f.position_if_filled(), at_most |f| unless_zero(f.symbol_limits.max_position.0);
         "symbols.csv" "max_position", "the account's position if all working orders on the order's side are filled";
     ShortSale: |f| if f.is_sell { f.position_if_filled() } else { 0 }, at_most |f| f.max_short();
-        "symbols.csv" "no_short", "the short quantity if all sell orders of the account are filled";
+        "symbols.csv" "no_short", "the short quantity in the symbol if all sell orders of the account there are filled";
     FirmQuantity: |f| f.facts.quantity.into(), at_most |f| unless_zero(f.firm.max_order_quantity.0);
         "[firm]" "max_order_quantity", "the quantity of one order";
     FirmNotional: |f| f.facts.notional(), at_most |f| f.firm.max_notional().unwrap_or(i128::MAX);

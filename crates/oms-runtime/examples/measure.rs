@@ -190,9 +190,9 @@ fn follow(folder: &Path, orders: u64) -> Result<(), MeasureError> {
         .stdout(Stdio::piped())
         .spawn()?;
     // The follower prints a line at the end.
-    let mut reported = std::io::BufReader::new(follower.stdout.take().ok_or("a pipe")?);
+    let mut output = std::io::BufReader::new(follower.stdout.take().ok_or("a pipe")?);
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut reported, &mut line)?;
+    std::io::BufRead::read_line(&mut output, &mut line)?;
     pin_to_cpu(0)?;
     let sequencer = oms.sequencer();
     let from = clock.ticks();
@@ -215,7 +215,7 @@ fn follow(folder: &Path, orders: u64) -> Result<(), MeasureError> {
     }
     let ns = clock.ns_between(from, clock.ticks()) as f64;
     std::fs::write(folder.join(DONE), [])?;
-    std::io::Read::read_to_string(&mut reported, &mut line)?;
+    std::io::Read::read_to_string(&mut output, &mut line)?;
     follower.wait()?;
     let rate = orders as f64 * 1e3 / ns;
     println!("{orders} orders and as many reports at {rate:.2} million orders a second");

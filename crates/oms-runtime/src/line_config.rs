@@ -36,7 +36,7 @@ impl LineFactory {
 
 impl fmt::Debug for LineFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OpenLine")
+        f.write_str("LineFactory")
     }
 }
 

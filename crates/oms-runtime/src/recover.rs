@@ -283,8 +283,8 @@ fn lose_lines_together(trail: &OutputTrail, lanes: &mut [RecoveredLane], ledger:
             _ => oldest = oldest.min(made.map_or(u64::MAX, |made| made.incarnation)),
         }
     }
-    let is_configured = |code| trail.members.iter().any(|&lane| lanes[lane].kind.code().1 == code);
-    is_lost |= ledger.recorded_lines(venue).any(|(code, made)| !is_configured(code) && made.incarnation >= oldest);
+    let is_configured = |index| trail.members.iter().any(|&lane| lanes[lane].kind.code().1 == index);
+    is_lost |= ledger.recorded_lines(venue).any(|(index, made)| !is_configured(index) && made.incarnation >= oldest);
     if is_lost {
         for &lane in &trail.members {
             if matches!(lanes[lane].state, LaneState::Outbound(..)) {

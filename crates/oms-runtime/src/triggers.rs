@@ -361,7 +361,7 @@ mod tests {
             assert_eq!(start.trade(stamp, 0, 100 + (stamp % 2) as i64), [0; 0]);
         }
         assert_eq!(start.reached as u64, ORDERS);
-        assert!(!start.triggers.is_empty(), "half of the orders wait");
+        assert!(!start.triggers.is_empty(), "all orders wait");
         assert_eq!(start.trade(OLD_TICKS, 0, 100), (1..=ORDERS / 2).collect::<Vec<_>>());
         // The other symbol's ticks also advance the time.
         assert_eq!(start.trade(OLD_TICKS + 1, 1, 1), [0; 0]);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_of_two_joint_conditions_is_watched_after_a_catch_up() {
+    fn only_one_of_two_joint_conditions_is_watched_during_a_catch_up() {
         let mut start = RestartScene::with(ORDERS, Trigger::joined(up(0), TriggerJoin::And, up(1)), |_| 0);
         assert_eq!(start.triggers.entries as u64, 2 * ORDERS);
         for stamp in 0..OLD_TICKS {

@@ -90,7 +90,7 @@ impl AcceptorThread {
         let bound = config.unix.as_deref().and_then(socket_identity);
         let work = move || acceptor.work(&stop_of_thread);
         let thread =
-            std::thread::Builder::new().name("oms-door".into()).spawn(work).map_err(ServerOpenError::Thread)?;
+            std::thread::Builder::new().name("oms-acceptor".into()).spawn(work).map_err(ServerOpenError::Thread)?;
         let unix = config.unix.clone().zip(bound);
         Ok(Self { directory, stop, thread: Some(thread), unix })
     }

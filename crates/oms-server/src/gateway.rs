@@ -1,7 +1,7 @@
 //! The gateway: the sockets of logged-in clients.
 //!
 //! ```text
-//!   sockets ──> inbox ──> number, bucket ──> the sequencer           T1 is the arrival of the bytes
+//!   sockets ──> inbox ──> number, bucket ──> the sequencer           T1: `ClientConnection::read`
 //!   sockets <── output <──┬─ live: the history as it grows
 //!                         └─ catch-up: the history from the client's position, a little in each turn
 //! ```

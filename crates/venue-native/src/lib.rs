@@ -273,6 +273,7 @@ fn handle_frame(
             if frame.sequence > *next_report {
                 return Err(format!("report {} arrived instead of report {next_report}", frame.sequence));
             }
+            // A lower number was passed on before the connection was lost, and is dropped.
             if frame.sequence == *next_report {
                 *next_report += 1;
                 take(LineEvent::Report { number: frame.sequence, stamp: frame.stamp, report: &report });

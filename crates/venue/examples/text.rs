@@ -13,8 +13,9 @@
 //! A real exchange's protocol has more, which goes to the same places: a login's answer and a sequence reset to
 //! [`Line::connect`] and the welcome, heartbeats to [`Line::poll`], codes and names to [`write`] and [`read`].
 //!
-//! `cargo run --example text -- 127.0.0.1:PORT` connects to an exchange with this protocol and prints its events. An
-//! OMS uses the line as `OpenLine::new(|| Ok(Box::new(TextLine::new(address))))`.
+//! `cargo run --example text -- 127.0.0.1:PORT` connects to an exchange with this protocol and prints its events. A
+//! program with an OMS puts `LineFactory::new(move || Ok(Box::new(TextLine::new(address))))` of `tickpath-oms-runtime`
+//! into its `OmsLineConfig`; configuration files open lines to Tickpath's own exchange only.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -125,14 +125,14 @@ fn a_blotter_follows_the_journal_into_the_next_day() {
     let mut scene = Scene::new();
     let mut blotter = scene.read(DayChoice::Today);
     scene.order(Side::Buy, 1, 101, 4);
-    let (view, mut summaries) = (BlotterView::default(), Vec::new());
+    let (view, mut counts) = (BlotterView::default(), Vec::new());
     while blotter.step().expect("the journal is sound") != BlotterStep::Nothing {
         let changes = view.changes(&mut blotter);
-        summaries.push((changes.orders.rows.len(), changes.fills.rows.len(), changes.positions.rows.len()));
+        counts.push((changes.orders.rows.len(), changes.fills.rows.len(), changes.positions.rows.len()));
     }
-    let sum = summaries.iter().fold((0, 0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1, sum.2 + row.2));
-    assert_eq!((sum.1, sum.2), (1, 1), "one fill, and its position: {summaries:?}");
-    assert!(sum.0 >= 3, "entered, taken by the venue, filled: {summaries:?}");
+    let sum = counts.iter().fold((0, 0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1, sum.2 + row.2));
+    assert_eq!((sum.1, sum.2), (1, 1), "one fill, and its position: {counts:?}");
+    assert!(sum.0 >= 3, "entered, taken by the venue, filled: {counts:?}");
     scene.end_day(FIRST);
     let mut ended = Vec::new();
     loop {

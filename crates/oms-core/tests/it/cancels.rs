@@ -42,8 +42,8 @@ fn check(name: &str, act: impl Fn(&mut Scene), is_in_scope: fn(usize) -> bool) {
     for (bits, &id) in ids.iter().enumerate() {
         assert_eq!(scene.state(id) == OrdStatus::PendingCancel, is_in_scope(bits), "{name}: order {bits}");
     }
-    let reports: Vec<u64> = scene.client_reports().iter().map(|report| report.order_id.0).collect();
-    assert_eq!(reports, expected, "{name}: each client gets a report");
+    let reported: Vec<u64> = scene.client_reports().iter().map(|report| report.order_id.0).collect();
+    assert_eq!(reported, expected, "{name}: each client gets a report");
     act(&mut scene);
     assert_eq!(
         scene.out.iter().filter(|out| !matches!(out, tickpath_oms_core::Output::Denied { .. })).count(),

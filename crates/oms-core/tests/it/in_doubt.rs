@@ -288,7 +288,7 @@ fn an_operator_ends_a_doubt_for_good() {
     scene.resolve(id, New, 0, "x");
     let lost = ExecutionReport { status: Unknown.code(), ..reported(id, ExecType::New, 0, 0, 0, 0) };
     assert_eq!(scene.report(lost), Some(Unknown));
-    assert_eq!(scene.report(fill(id, 2, 4, 4, 6)), Some(PartiallyFilled), "another doubt, which this command ends");
+    assert_eq!(scene.report(fill(id, 2, 4, 4, 6)), Some(PartiallyFilled), "another doubt, which this report ends");
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl ExistingHistory {
                 if whole && scan.base {
                     (next_numbers, marks) = (Some(scan.next), scan.marks);
                 } else {
-                    lost = Some("its end is torn".to_owned());
+                    lost = Some("it is torn or has no base".to_owned());
                 }
             }
             // The journal holds all of it, so an unreadable history is set aside and never prevents a start.

@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[test]
-fn rate_windows_survive_a_reboot() {
+fn rate_windows_work_after_a_reboot() {
     let mut scene = Scene::new();
     scene.clock.advance(1_000 * SECOND);
     let mut oms = informed(&scene);

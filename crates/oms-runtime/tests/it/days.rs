@@ -455,7 +455,7 @@ fn swapped_lanes_are_never_taken_for_each_other() {
 }
 
 #[test]
-fn a_lane_without_unrecoverable_messages_is_lost_and_others_continue() {
+fn a_lane_that_lacks_unrecoverable_messages_is_lost_and_others_continue() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..10);
     let reports = scene.lane(LaneKind::Reports(0)).path.dir().to_owned();

@@ -43,10 +43,10 @@ fn every_layout_answers_all_requests_and_ends_alike() {
         }
         // Each request has two answers: from the OMS, and from the venue.
         while answers < 2 * requests().count() {
-            let reports = client.receive_reports().len();
-            answers += reports;
+            let report_count = client.receive_reports().len();
+            answers += report_count;
             beside.deadline.check("all answers");
-            if reports == 0 {
+            if report_count == 0 {
                 sleep_ns(PAUSE_NS);
             }
         }

@@ -39,10 +39,10 @@ fn counters_count_events_and_restart_at_zero() {
     let median = t0_t1.quantile(0.5).expect("there are some");
     assert!((937_000..1_063_000).contains(&median), "{median} ns are not a millisecond");
     assert_eq!(reading.denials, [(Denial::DuplicateClientOrderId.code(), 1)]);
-    let reports =
+    let count_of =
         |what: ExecType| reading.reports.iter().find(|(code, _)| *code == what.code()).map(|(_, count)| *count);
     assert_eq!(
-        (reports(ExecType::PendingNew), reports(ExecType::New), reports(ExecType::Canceled)),
+        (count_of(ExecType::PendingNew), count_of(ExecType::New), count_of(ExecType::Canceled)),
         (Some(3), Some(3), Some(1))
     );
     assert_eq!((reading.gauge("working"), reading.gauge("done"), reading.gauge("denied_requests")), (2, 1, 1));

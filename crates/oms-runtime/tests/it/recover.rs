@@ -504,8 +504,8 @@ impl Drop for Process {
 }
 
 fn note(received: &[ReceivedMessage], acknowledged: &mut BTreeSet<u64>, denied: &mut Vec<u64>) {
-    for received in received {
-        match received {
+    for message in received {
+        match message {
             ReceivedMessage::Report(report) if report.exec_type == ExecType::PendingNew.code() => {
                 let is_first = acknowledged.insert(report.client_order_id.0);
                 assert!(is_first, "order {} is acknowledged twice", report.client_order_id);

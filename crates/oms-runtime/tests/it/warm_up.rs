@@ -23,12 +23,12 @@ struct DayTraces {
 #[test]
 fn a_day_with_warm_up_and_one_without_agree_to_the_byte() {
     let seed = seed();
-    let (warm, warm_up) = day(seed, true);
+    let (warm, warm_up_counts) = day(seed, true);
     let (cold, none) = day(seed, false);
     assert!(warm.state == cold.state, "{}\n{}", warm.state, cold.state);
     assert!(warm.lanes == cold.lanes && warm.journal == cold.journal, "lanes or journals differ");
     assert_eq!(none, (0, 0));
-    let (orders, outputs) = warm_up;
+    let (orders, outputs) = warm_up_counts;
     assert!(orders > 300, "{orders} warm-up orders were sent");
     assert!(outputs > orders, "{outputs} outputs for {orders} orders: the orders are denied");
 }

@@ -440,9 +440,9 @@ impl LogState {
     /// Takes a report's effect on outstanding requests and on the terms; returns true if it answers the replace.
     fn read_answer(&mut self, before: &LogState, what: ExecType, report: &ExecutionReport) -> bool {
         let number = report.venue_sequence;
-        let is_in_scope = |asked: &LogRequest| asked.id == report.client_order_id.0;
-        let to_cancel = before.cancel.as_ref().is_some_and(is_in_scope);
-        let to_replace = !to_cancel && before.replace.as_ref().is_some_and(is_in_scope);
+        let is_answered = |asked: &LogRequest| asked.id == report.client_order_id.0;
+        let to_cancel = before.cancel.as_ref().is_some_and(is_answered);
+        let to_replace = !to_cancel && before.replace.as_ref().is_some_and(is_answered);
         if what == ExecType::CancelRejected && to_cancel {
             self.cancel = None;
         }
