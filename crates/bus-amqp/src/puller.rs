@@ -51,7 +51,7 @@ impl AmqpPuller {
         if limit > 0
             && let Some(count) = self.receiver.unacknowledged_if_full()
         {
-            let max = if self.limits_deliveries {
+            let max_text = if self.limits_deliveries {
                 "one at a time of a queue with a delivery limit, so that each counted delivery is handed over"
                     .to_owned()
             } else {
@@ -59,7 +59,7 @@ impl AmqpPuller {
             };
             let sentence = format!(
                 "{count} messages are handed over and not acknowledged, which is the most that a puller can hold: \
-                 {max}; acknowledge them, then pull again"
+                 {max_text}; acknowledge them, then pull again"
             );
             return Err(ReceiveError::Other(sentence.into()));
         }

@@ -27,10 +27,10 @@ pub(crate) struct Committer {
 impl Committer {
     /// Starts the thread, on which `commit` sends offsets and waits for the answer.
     pub fn start(mut commit: impl FnMut(&[OffsetCommit]) -> KafkaResult<()> + Send + 'static) -> io::Result<Self> {
-        let (requests, received) = channel::<Vec<OffsetCommit>>();
+        let (requests, receiver) = channel::<Vec<OffsetCommit>>();
         let (answer, answers) = channel();
         let work = move || {
-            for offsets in received {
+            for offsets in receiver {
                 // The receiver is gone if the puller was dropped meanwhile.
                 let _ = answer.send(commit(&offsets));
             }
@@ -47,7 +47,7 @@ impl Committer {
     pub fn send(&mut self, offsets: Vec<OffsetCommit>) {
         assert!(!self.is_busy, "one is on its way at a time");
         let requests = self.requests.as_ref().expect("it ends with its owner");
-        requests.send(offsets).expect("the thread ends behind its orders");
+        requests.send(offsets).expect("the thread ends behind its requests");
         self.is_busy = true;
     }
 
@@ -59,7 +59,7 @@ impl Committer {
                 Some(answer)
             }
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => panic!("the thread ends behind its orders"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the thread ends behind its requests"),
         }
     }
 }

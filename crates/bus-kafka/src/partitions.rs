@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_truncated_before_its_assignment_is_all_in_doubt() {
+    fn a_partition_truncated_before_its_assignment_marks_its_old_records() {
         for (delivery, expected) in [
             (DeliveryGuarantee::AtLeastOnce, vec![(0, true), (1, true), (2, false)]),
             (DeliveryGuarantee::AtMostOnce, vec![(2, false)]),

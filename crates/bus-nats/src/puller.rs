@@ -139,9 +139,9 @@ impl StreamPuller {
         clock: HostClock,
     ) -> ServerResult<Self> {
         let (mailbox, demand) = (Mailbox::new(), Demand::default());
-        let (requests, received) = unbounded_channel();
+        let (requests, receiver) = unbounded_channel();
         let silence = feed_config.silence;
-        let feed = QueueFeed::new(feed_config, clock, ArrivalSender::new(mailbox.clone()), demand.clone(), received);
+        let feed = QueueFeed::new(feed_config, clock, ArrivalSender::new(mailbox.clone()), demand.clone(), receiver);
         Ok(Self {
             background: ReceiverThread::start(server.clone(), feed)?,
             server,

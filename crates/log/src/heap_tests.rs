@@ -192,7 +192,7 @@ fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, ControlFile) {
 
 /// Runs over frames of one length, some of another in between: no frame is passed twice, or before it is there.
 #[test]
-fn runs_of_equal_frames_are_passed_once() {
+fn runs_of_equally_long_frames_are_read_once() {
     let (mut appender, regions, control) = ring(2, true);
     control.activate(0, 0, 1);
     let mut follower = enter(&regions, 0).expect("it was just opened");

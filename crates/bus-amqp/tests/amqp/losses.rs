@@ -139,7 +139,7 @@ fn each_puller_reports_a_queue_that_was_removed_and_made_anew() {
     relay.set(ProxyMode::Open);
     for puller in &mut pullers {
         let news = pull_until_error(&mut **puller);
-        assert!(matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("is gone")), "{news:?}");
+        assert!(matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("messages are gone")), "{news:?}");
     }
     let [first, second] = pullers;
     drop(first);
@@ -174,7 +174,7 @@ fn a_puller_reports_a_queue_made_anew_during_a_prefetch_change() {
         relay.set(ProxyMode::Open);
         let news = pull_until_error(&mut *puller);
         assert!(
-            matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("is gone")),
+            matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("messages are gone")),
             "{suffix}: {news:?}"
         );
         assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 3, "{suffix}: it is reported once, and pulled from");

@@ -16,7 +16,7 @@ fn a_policy_that_drops_or_refuses_messages_is_reported() {
     let port = free_port();
     let configuration = format!("management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {port}\n");
     let own = DedicatedBroker::start(&configuration, &["rabbitmq_management"]);
-    let unreported = AmqpBus::connect(&own.url(&format!("?management={}", free_port()))).expect("it runs");
+    let without_api = AmqpBus::connect(&own.url(&format!("?management={}", free_port()))).expect("it runs");
     let bus = AmqpBus::connect(&own.url(&format!("?management={port}"))).expect("it runs");
     let mut orders = pusher(&bus, "orders");
     let policy = |effect: &str| -> Option<String> {
@@ -50,11 +50,11 @@ fn a_policy_that_drops_or_refuses_messages_is_reported() {
     policy("drops messages that are not pulled within 60000 ms");
 
     // The policies are unknown without the API, and the sentence names the remedy.
-    let why = unreported.loss_risk("orders").expect_err("there is no API").to_string();
+    let why = without_api.loss_risk("orders").expect_err("there is no API").to_string();
     assert!(why.contains("rabbitmq-plugins enable rabbitmq_management") && why.contains("?management=PORT"), "{why}");
-    let unknown = advice(&unreported).value.expect_err("there is no API");
+    let unknown = advice(&without_api).value.expect_err("there is no API");
     assert!(unknown.contains("does not answer"), "{unknown}");
-    let mut others = pusher(&unreported, "orders");
+    let mut others = pusher(&without_api, "orders");
     drop(puller(&bus, "orders", DeliveryGuarantee::AtMostOnce));
     others.push(1, KIND, b"goes by age now").expect("it has room");
 }

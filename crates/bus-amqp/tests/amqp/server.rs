@@ -309,7 +309,7 @@ fn an_unanswered_acknowledgement_leaves_messages_in_doubt() {
         match acknowledging.join().unwrap() {
             Err(ReceiveError::NotAcknowledged(sentence)) => {
                 assert!(sentence.starts_with("2 messages") && sentence.contains("in doubt"), "{sentence}");
-                assert!(sentence.contains("done with, or come again"), "{sentence}");
+                assert!(sentence.contains("acknowledged, or are redelivered"), "{sentence}");
             }
             other => panic!("{other:?}"),
         }

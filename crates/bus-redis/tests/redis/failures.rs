@@ -86,8 +86,8 @@ fn a_fast_subscriber_of_a_trimmed_stream_misses_nothing() {
     let mut subscriber = subscriber(&bus, StartPosition::Now);
     for number in 0..50 {
         server.run_command(&["XADD", TOPIC, "MAXLEN", "1", "*", "n", &number.to_string()]).unwrap();
-        let failure = format!("{{\"n\":\"{number}\"}}");
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, &failure));
+        let expected = format!("{{\"n\":\"{number}\"}}");
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, &expected));
         if number == 25 {
             assert!(server.cut_connections() >= 1);
         }
@@ -212,7 +212,7 @@ fn a_demotion_noticed_late_reuses_no_sequence_number() {
     publish(&mut *publisher, 1..2);
     server.run_command(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
     let mut last = 1;
-    let failure = loop {
+    let error = loop {
         last += 1;
         assert!(last < 2_000_000, "its role is asked once a second");
         if let Err(error) = publisher.publish(last, KIND, b"") {
@@ -224,7 +224,7 @@ fn a_demotion_noticed_late_reuses_no_sequence_number() {
             "who is subscribed there hears it"
         );
     };
-    assert!(matches!(&failure, PublishError::Unknown(_)), "{failure}");
+    assert!(matches!(&error, PublishError::Unknown(_)), "{error}");
     server.run_command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     publisher.resend().expect("it is a master again");
     publish(&mut *publisher, last + 1..last + 2);

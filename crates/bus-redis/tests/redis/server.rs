@@ -190,11 +190,11 @@ fn another_kind_of_server_is_reported() {
         (drop, &["connection", "try again"]),
         (|stream| hold(&stream), &["did not answer within 5 s", "check host, port and firewall"]),
     ];
-    for (behave, options) in cases {
+    for (behave, words) in cases {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || behave(listener.accept().unwrap().0));
-        check(&url, options);
+        check(&url, words);
         server.join().unwrap();
     }
 }
@@ -214,9 +214,9 @@ fn hold(mut stream: &TcpStream) {
 }
 
 /// Checks that connecting fails with an error that contains these words.
-fn check(url: &str, options: &[&str]) {
+fn check(url: &str, words: &[&str]) {
     let error = RedisBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
-    for word in options {
+    for word in words {
         assert!(error.contains(word), "'{word}' is not in: {error}");
     }
     assert!(error.starts_with("redis") && !error.contains("cret"), "{error}");

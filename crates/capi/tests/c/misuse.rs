@@ -87,7 +87,7 @@ pub(crate) const OF_THE_BUS: &ExpectedErrors = &[
     ("null callback of a puller", INVALID, "on_pulled is null"),
     ("give back on a log", OTHER, "takes no single message back"),
     ("null waiting", INVALID, "waiting is null"),
-    ("nobody subscribed", NO_SUBSCRIBER, "nobody is subscribed"),
+    ("nobody subscribed", NO_SUBSCRIBER, "has no subscriber"),
     ("full topic", TOPIC_FULL, "the topic is full"),
     ("bus in a fork", FORKED, "this tp_bus was opened before the process was forked"),
     ("publish in a fork", FORKED, "this tp_publisher was opened before the process was forked"),

@@ -53,7 +53,7 @@ fn a_server_killed_during_a_run_leaves_a_partial_result() {
 fn a_cut_connection_of_a_pusher_is_reported() {
     // A cut during a push leaves this push unknown, and ends the run: the next run is cut at another moment.
     let run = std::iter::repeat_with(run_of_a_pusher_that_is_cut).take(20).find(|run| {
-        let broke_off = notes(run).any(|note| note.contains("pushing failed") && note.contains("nobody knows"));
+        let broke_off = notes(run).any(|note| note.contains("pushing failed") && note.contains("it is unknown"));
         assert_eq!(broke_off, run["valid"] == false && run["figures"]["reconnects"].is_null(), "{run}");
         !broke_off
     });

@@ -28,6 +28,7 @@ mod output;
 mod page;
 mod phone;
 mod program;
+mod public_api;
 mod reference;
 mod removed_lanes;
 mod reports;
