@@ -194,7 +194,7 @@ def test_outage_and_its_end_are_reported(wire: Wire) -> None:
         while not (outage := subscriber.outage):
             subscriber.wait(0.05)
             assert subscriber.poll() == []
-        assert wire.url in outage and "has said nothing for 3 s" in outage, outage
+        assert wire.url in outage and "sent nothing for 3 s" in outage, outage
         wire.is_silent = False
         while not (received := subscriber.poll()):
             subscriber.wait(0.05)

@@ -254,7 +254,7 @@ impl DropCopyClient {
                 Ok(Some(frame)) => match FrameKind::from_code(frame.kind) {
                     Some(FrameKind::Heartbeat) => {}
                     Some(FrameKind::Logout) => return Err(DisconnectReason::ByClient("it logged out".to_owned())),
-                    _ => return Err(DisconnectReason::ByServer("a drop copy hears, and asks for nothing".to_owned())),
+                    _ => return Err(DisconnectReason::ByServer("a drop copy accepts no requests".to_owned())),
                 },
                 Ok(None) => break,
                 Err(e) => return Err(DisconnectReason::ByServer(e.to_string())),

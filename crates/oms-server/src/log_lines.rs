@@ -191,7 +191,7 @@ mod tests {
             lines(&ServerEvent::Disconnected { user: "anna".to_owned(), session: 3, why: why.clone() });
         assert!(text.starts_with("2026-01-02T03:04:05Z oms desk: anna has left session 3: "), "{text}");
         assert!(
-            logfmt.contains(r#"event=gone user=anna session=3 why="a \"word\"\nand = a line" msg="anna is"#),
+            logfmt.contains(r#"event=gone user=anna session=3 why="a \"word\"\nand = a line" msg="anna has"#),
             "{logfmt}"
         );
         assert_eq!((logfmt.lines().count(), json.lines().count()), (1, 1));

@@ -62,7 +62,7 @@ impl LineSessions {
         let LaneJoin { journal, incarnation, first } = lane;
         let is_known = self.get(route).is_some_and(|session| session.journal == journal);
         if !is_known {
-            let new = LineSession { journal, ..LineSession::default() };
+            let new = LineSession { journal, incarnation, next_request: first, ..LineSession::default() };
             match self.get_mut(route) {
                 Some(session) => {
                     *session = new;

@@ -31,7 +31,7 @@ fn a_strategy_that_logs_on_has_every_hop_of_its_orders() {
     }
     assert!(run.stages.iter().any(|stage| stage.name == "seen_to_sent" && stage.p50_ns.is_some_and(|ns| ns > 0.0)));
     assert!(run.figures["receiver_cpu_per_message_ns"] > 0.0, "{run:?}");
-    assert!(!run.notes.iter().any(|note| note.contains("its operator")), "{:?}", run.notes);
+    assert!(!run.notes.iter().any(|note| note.contains("the OMS reported")), "{:?}", run.notes);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn a_full_disk_ends_the_server_with_a_sentence_and_loses_no_order() {
         assert!(fills > 1_000, "too little was traded: {fills}");
         let sentence = fs::read_to_string(log).expect("it has said something");
         assert_eq!(sentence.matches(line).count(), 1, "{sentence}");
-        assert!(sentence.contains("disk room, and start again"), "{sentence}");
+        assert!(sentence.contains("free space on its disk and start again"), "{sentence}");
         drop(oms);
         let _oms = desk.start_full(u64::MAX >> 20, &desk.folder.path().join("told then"));
         for trader in &mut traders {

@@ -135,7 +135,7 @@ fn a_fill_is_corrected() {
     check(&format!("{traded} | v1 1@101; q9 2"), "V2 1/0 1@101; S2 1/0=F3");
     check(&format!("{traded}; c9 1 | v2 1@100; q9 1"), "V1 1/0 1@100; S1 1/0=C4");
     // Later corrections and busts apply to the corrected fill.
-    check(&format!("{traded}; v2 2@99 | v2 4@98; x2; x2"), "V1 4/2 4@98; B1 0/2 4@98; !the fill 2 was");
+    check(&format!("{traded}; v2 2@99 | v2 4@98; x2; x2"), "V1 4/2 4@98; B1 0/2 4@98; !the fill 2 is");
     // Rejected, with no change.
     check(
         &format!("{traded} | v2 0@99; v2 -1@99; q9 1"),

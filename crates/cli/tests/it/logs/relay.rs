@@ -36,7 +36,7 @@ fn recorded_messages_are_replayed_unchanged() {
     let count = messages.len();
     let ran = tickpath(&format!("log record {url} topic {} --start oldest --count {count}", at("recording")));
     check(&ran, 0, &format!("recorded: {count} messages"), "recording 'topic'");
-    assert!(ran.out.contains(" 0 gaps, from ") && !ran.err.contains("not there yet"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains(" 0 gaps, from ") && !ran.err.contains("does not exist yet"), "{}{}", ran.out, ran.err);
     assert_eq!(held(&folder.path().join("recording")), messages);
 
     let to = |topic: &str| format!("{url} {topic} --policy keep --keep-stamps --speed max");
@@ -211,7 +211,7 @@ fn a_bridge_carries_both_ways_and_reports_a_lost_connection() {
     inward.await_words("carrying 'trades'");
     outward.await_words("carrying 'orders'");
     outward.await_words(&format!("{} does not exist yet", topic.place("orders")));
-    assert!(!inward.err().contains("not there yet"), "a broker does not tell: {}", inward.err());
+    assert!(!inward.err().contains("does not exist yet"), "a broker does not tell: {}", inward.err());
 
     let (mut here, mut trades) = (
         subscriber(&local, "here", bus::StartPosition::Oldest),
