@@ -393,7 +393,7 @@ def test_python_strategy_alternates_with_rust(command: str, monkeypatch: pytest.
     for row in found.rows:
         assert (row.layout, row.params["entry"]) == ("split", "shm+unix://")
         assert (row.sent, row.received, row.lost, row.left, row.negative or 0) == (300, 300, 0, 0, 0), row.notes
-        assert not any("session" in note or "its operator" in note for note in row.notes), row.notes
+        assert not any("session" in note or "the OMS reported" in note for note in row.notes), row.notes
         assert row.figures["receiver_cpu_per_message_ns"] > 0
         if row.hop is not None:
             hops[row.client][row.hop] = row.count

@@ -389,7 +389,7 @@ impl AdminConnection {
             _ => None,
         });
         let doubt = "it is not known whether the OMS has accepted the command; check `tickpath orders` and its log";
-        match reply.map_err(|why| UnansweredError(format!("{doubt}: {why}")))? {
+        match reply.map_err(|why| UnansweredError(format!("{why}; {doubt}")))? {
             (Ok(record), rows) => Ok((record, rows)),
             (Err(why), _) => bail!("{why}"),
         }

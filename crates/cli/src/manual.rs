@@ -37,6 +37,6 @@ pub fn write_man_pages(args: &ManArgs, command: Command) -> anyhow::Result<CliOu
     })?;
     let pages = std::fs::read_dir(folder)?.filter_map(Result::ok);
     let written = pages.filter(|page| page.path().extension().is_some_and(|section| section == "1")).count();
-    print_text(&format!("{written} man pages in {}\n", folder.display()))?;
+    print_text(&format!("{written} man pages are in {}\n", folder.display()))?;
     Ok(CliOutcome::Success)
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   tickpath oms reconcile SIM --reason 'anna: fills are missing'
-//!   order 3474042.12 of session 2: in the OMS new, 0 filled, 1 open; at the venue filled, 1 filled, 0 open; now filled, …
+//!   order 3474042.12 of session 2: in the OMS new, 0 filled, 1 open; at the venue filled, 1 filled, 0 open; …
 //!   record 4712: venue SIM has reported 20 orders; 1 differed, 0 are not settled; 3 positions agree, 0 differ
 //! ```
 

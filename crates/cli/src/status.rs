@@ -88,5 +88,5 @@ fn find_in_session(connection: &mut AdminConnection, args: &StatusArgs) -> anyho
 }
 
 fn unanswered(why: String) -> UnansweredError {
-    UnansweredError(format!("the state of the order is not known; run the command again: {why}"))
+    UnansweredError(format!("the state of the order is not known: {why}; run the command again"))
 }

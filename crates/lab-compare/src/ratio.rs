@@ -198,7 +198,7 @@ pub(super) fn table_level(missed: f64, lines: usize) -> f64 {
     100.0 * (1.0 - missed * lines as f64).max(0.0)
 }
 
-/// Returns the probability of at most `most` hits in `n` draws that each hit with probability `p`.
+/// Returns the probability of at most `max_hits` hits in `n` draws that each hit with probability `p`.
 pub(super) fn binomial_cdf(max_hits: usize, n: usize, p: f64) -> f64 {
     if p <= 0.0 || max_hits >= n {
         return 1.0;

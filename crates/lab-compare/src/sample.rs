@@ -212,7 +212,7 @@ fn place_runs<'a>(
     telling: &BTreeSet<String>,
     settings: &mut Vec<RunSetting>,
 ) -> Vec<PlacedRun<'a>> {
-    let mut last_setting: BTreeMap<(usize, u32), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(usize, u32), usize> = BTreeMap::new();
     let mut placed = Vec::new();
     let servers = servers(measured.runs(side).map(|(_, run)| run.target.as_str()));
     for (call, run) in measured.runs(side) {
@@ -221,7 +221,7 @@ fn place_runs<'a>(
             settings.push(of_run);
             settings.len() - 1
         });
-        let before = last_setting.entry((setting, run.repeat)).or_default();
+        let before = counts.entry((setting, run.repeat)).or_default();
         let unit = match measured.design() {
             Design::InTurn => (call, 0),
             Design::Apart => (*before, run.repeat),

@@ -88,8 +88,8 @@ fn measure(
     let (host, floor) = host::run(lab, &host::Settings { seconds: 1.0, cpus: settings.cpus })?;
     result.host = host;
     result.runs.push(floor);
-    let bus = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
-    keep_runs(result, path::run(lab, &bus).map(|run| vec![run]))?;
+    let log_path = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
+    keep_runs(result, path::run(lab, &log_path).map(|run| vec![run]))?;
     let Some(best) = find_best_placements(lab, settings)? else {
         found.missing.push(
             "redis-server is not installed: with it the same path is run over Redis too. Install it with: \
@@ -98,8 +98,8 @@ fn measure(
         );
         return Ok(());
     };
-    let (python, bus) = (Library::RedisPy.python(lab), Library::Tickpath.python(lab));
-    let pythons = [python.as_ref().ok(), bus.as_ref().ok()];
+    let (python, tickpath) = (Library::RedisPy.python(lab), Library::Tickpath.python(lab));
+    let pythons = [python.as_ref().ok(), tickpath.as_ref().ok()];
     let changes = demo_changes(&best, pythons.map(|python| Some(python?.runtime.as_str())));
     measure_changes(lab, settings, result, found, changes, pythons)?;
     found.missing.extend(bus.err().map(|why| format!("the path in Python over the log: {why}")));

@@ -72,9 +72,9 @@ fn chart(promise: &str, runs: &[&Run]) -> Option<String> {
     let points = || lines.iter().flat_map(|(_, points)| points);
     let along = Axis::logarithmic(points().map(|point| point.0))?;
     let up = Axis::logarithmic(points().flat_map(|(_, p50, p99)| [Some(*p50), *p99]).flatten().map(|ns| ns as f64))?;
-    let legend = LineLabels(lines.iter().map(|(label, _)| label.clone()).collect());
+    let labels = LineLabels(lines.iter().map(|(label, _)| label.clone()).collect());
     let frame =
-        ChartFrame { right: legend.line_end(), top: TOP, bottom: HEIGHT - BOTTOM_SPACE, x_axis: along, y_axis: up };
+        ChartFrame { right: labels.line_end(), top: TOP, bottom: HEIGHT - BOTTOM_SPACE, x_axis: along, y_axis: up };
     let mut body = frame.y_marks(duration, HOP) + &frame.x_marks(short, "messages a second");
     let mut ends = Vec::new();
     for (number, (label, points)) in lines.iter().enumerate() {
@@ -86,9 +86,9 @@ fn chart(promise: &str, runs: &[&Run]) -> Option<String> {
         let last = tail.last().or(middle.last());
         ends.extend(last.map(|(rate, ns)| LineEnd { number, x: Some(frame.x(*rate)), y: frame.y(*ns) }));
     }
-    body += &legend.draw_beside(&frame, &ends);
-    let description = format!("{}; both axes are logarithmic, the table has the figures.", legend.listed());
-    let drawing = drawing(HEIGHT, &format!("{HOP} over rate"), &description, &body) + &legend.legend();
+    body += &labels.draw_beside(&frame, &ends);
+    let description = format!("{}; both axes are logarithmic, the table has the figures.", labels.listed());
+    let drawing = drawing(HEIGHT, &format!("{HOP} over rate"), &description, &body) + &labels.legend();
     let tried = format!("{} runs", count(runs.len() as u64));
     Some(figure(promise, &tried, &drawing, &table("depth", &["", "rate", "50%", "99%"], &rows)))
 }

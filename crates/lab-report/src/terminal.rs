@@ -135,7 +135,7 @@ impl TerminalPage<'_> {
         format!("\n{}", self.faint(&format!("{runs} runs, each in full: --all. Charts of them: --html FILE."), 2))
     }
 
-    /// Renders a table with the columns that fit and at most `most` lines; the name is on the left.
+    /// Renders a table with the columns that fit and at most `max_lines` lines; the name is on the left.
     fn table(&self, table: &PlainTable, max_lines: usize) -> String {
         let longest = |column: usize| {
             let cells = std::iter::once(&table.header).chain(&table.rows).map(|row| row[column].chars().count());
@@ -206,7 +206,7 @@ impl TerminalPage<'_> {
         self.paragraphs(verdict, 4, |line| self.ink.alarm(line)) + &self.paragraphs(&notes, 4, str::to_owned)
     }
 
-    /// Renders at most `most` lines of the comparisons that no headline reports.
+    /// Renders at most `max_lines` lines of the comparisons that no headline reports.
     fn ratios(&self, max_lines: usize) -> String {
         let untold = unreported_comparisons(self.result);
         if untold.is_empty() {

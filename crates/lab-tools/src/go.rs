@@ -156,9 +156,9 @@ fn build(source: (&str, &str), home: &Path) -> Result<(), GoError> {
 }
 
 /// Runs the installed Go to its end, with our sources' settings instead of the user's.
-fn run(seconds: u32, arguments_text: &[&str], configure: impl FnOnce(&mut Command)) -> Result<String, ProgramFailure> {
+fn run(seconds: u32, words: &[&str], configure: impl FnOnce(&mut Command)) -> Result<String, ProgramFailure> {
     let settings = [("GOFLAGS", ""), ("GOWORK", "off"), ("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0")];
-    let arguments: Vec<&OsStr> = arguments_text.iter().map(OsStr::new).collect();
+    let arguments: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
     program_cache::run(seconds, "go".as_ref(), &arguments, |command| configure(command.envs(settings)))
 }
 

@@ -29,7 +29,7 @@ pub fn no_answer(server: &str, error: &RedisError) -> LabError {
     } else {
         "check host and port, and whether the server runs"
     };
-    LabError::Failed(format!("{server} refused the request ({error}); {remedy}"))
+    LabError::Failed(format!("{server} cannot be used ({error}); {remedy}"))
 }
 
 /// Opens a connection that is not measured, with timeouts on all calls.

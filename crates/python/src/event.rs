@@ -102,12 +102,15 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Units {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        given.extract::<i64>().map(Self).map_err(|e| match e.is_instance_of::<PyOverflowError>(given.py()) {
-            true => PyOverflowError::new_err(format!("{} is too large for a price or quantity of 64 bits", &*given)),
-            false => PyTypeError::new_err(format!(
+        given.extract::<i64>().map(Self).map_err(|error| match () {
+            () if error.is_instance_of::<PyOverflowError>(given.py()) => {
+                PyOverflowError::new_err(format!("{} does not fit a price or quantity of 64 bits", &*given))
+            }
+            () if error.is_instance_of::<PyTypeError>(given.py()) => PyTypeError::new_err(format!(
                 "a price or a quantity is a whole number of 10⁻⁸; give tickpath.units('{}')",
                 &*given
             )),
+            () => error,
         })
     }
 }

@@ -139,7 +139,10 @@ fn each_puller_reports_a_queue_that_was_removed_and_made_anew() {
     relay.set(ProxyMode::Open);
     for puller in &mut pullers {
         let news = pull_until_error(&mut **puller);
-        assert!(matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("messages are gone")), "{news:?}");
+        assert!(
+            matches!(&news, ReceiveError::MessagesLost(sentence) if sentence.contains("messages are gone")),
+            "{news:?}"
+        );
     }
     let [first, second] = pullers;
     drop(first);

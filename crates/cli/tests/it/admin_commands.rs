@@ -108,5 +108,5 @@ fn a_lost_order_is_entered_and_canceled_under_its_old_id() {
     assert!(ran.code == Some(0) && ran.out.contains("canceled canceled"), "{}{}", ran.out, ran.err);
     assert_eq!(open(&desk), Vec::<String>::new());
     let ran = desk.tickpath("orders --foreign --config @/oms.toml");
-    assert!(ran.out.contains("0 reports of orders that are not known"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("0 reports of unknown orders"), "{}{}", ran.out, ran.err);
 }

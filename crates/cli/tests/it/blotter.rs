@@ -40,9 +40,7 @@ fn a_desks_day_is_printed_as_tables_csv_and_json() {
     let desk = Desk::new();
     let (_exchange, _oms) = traded(&desk);
     let ran = blotter(&desk, "");
-    for words in
-        ["current day, records 0 to ", "orders (2)\n", "fills (1)\n", "positions (1)\n", "realised_profit"]
-    {
+    for words in ["current day, records 0 to ", "orders (2)\n", "fills (1)\n", "positions (1)\n", "realised_profit"] {
         assert!(ran.out.contains(words), "no '{words}' in {}{}", ran.out, ran.err);
     }
     let csv = blotter(&desk, "--fills --csv").out;

@@ -66,7 +66,7 @@ impl Runtimes {
                 let version =
                     |package| self.python.as_ref().and_then(|python| python.version_of(package)).unwrap_or("?");
                 let library = version("redis");
-                let remark = match hiredis {
+                let text = match hiredis {
                     true => format!("{library} with hiredis {}", version("hiredis")),
                     false => format!("{library} without hiredis"),
                 };
@@ -74,7 +74,7 @@ impl Runtimes {
                     Some(package) => format!("{}, {package} {}", python.runtime, version(package)),
                     None => python.runtime.clone(),
                 });
-                (remark, runtime)
+                (text, runtime)
             }
         };
         software.client_version = Some(version);

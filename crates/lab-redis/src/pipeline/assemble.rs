@@ -105,8 +105,8 @@ pub(super) fn per_command(run: &mut Run, used: ResourceUsage, names: [&str; 3]) 
     if commands == 0 {
         return;
     }
-    let used_by_server = [used.cpu_ns, used.switches, used.calls];
-    let known = names.into_iter().zip(used_by_server).filter_map(|(name, amount)| Some((name, amount?)));
+    let amounts = [used.cpu_ns, used.switches, used.calls];
+    let known = names.into_iter().zip(amounts).filter_map(|(name, amount)| Some((name, amount?)));
     run.figures.extend(known.map(|(name, amount)| (name.to_owned(), amount as f64 / commands as f64)));
 }
 

@@ -102,7 +102,7 @@ fn a_refused_admin_command_gets_its_reason_and_is_not_journaled() {
     let (_, answer) = word(&mut boss, RecordKind::Resolve, &resolve);
     assert!(answer.as_ref().is_err_and(|why| why.contains("there is no order")), "{answer:?}");
     let (_, answer) = word(&mut boss, RecordKind::Kill, &KillSwitch { scope: 9, on: 1, ..KillSwitch::default() });
-    assert!(answer.as_ref().is_err_and(|why| why.contains("is none")), "{answer:?}");
+    assert!(answer.as_ref().is_err_and(|why| why.contains("does not exist")), "{answer:?}");
     // A record of another length is no command of this version.
     let (_, answer) = word(&mut boss, RecordKind::Kill, &[KILL_ALL, 1, 0]);
     assert!(answer.as_ref().is_err_and(|why| why.contains("another version")), "{answer:?}");

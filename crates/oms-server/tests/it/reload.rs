@@ -105,7 +105,7 @@ fn a_reload_that_renames_a_used_symbol_is_refused_with_its_line() {
         reload.store(true, Ordering::Release);
     };
     let output = said_while(&files, change, |output| {
-        output.contains("the files were read again") || output.contains("; what was")
+        output.contains("the files were read again") || output.contains(" in force")
     });
     let expected = "instruments.csv:4: symbol number 1 is BTCUSDT, and cannot become ETHUSDT: order ";
     assert!(
@@ -145,7 +145,7 @@ fn a_session_with_reports_is_not_given_to_another_user() {
     let line = 1 + text.lines().position(|line| line == "sessions = [0, 1, 2, 3]").expect("init has written it");
     let change = |_: &AtomicBool| files.change("users.toml", "name = \"trader\"", "name = \"bob\"");
     let output = said_while(&files, change, |output| {
-        output.contains("the files were read again") || output.contains("; what was")
+        output.contains("the files were read again") || output.contains(" in force")
     });
     let expected = format!("users.toml:{line}: session 0 is trader's, and cannot become bob's: ");
     assert!(output.contains(&expected), "{output}");
