@@ -17,7 +17,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench bench-peers peers-java test-peers peers-page measure figures pages book docs test check lint soak crash-proof bus-proof redis-versions miri fuzz fuzz-build dist wheel clean
+.PHONY: help demo bench bench-peers peers-java test-peers peers-page measure figures pages book docs test check lint soak crash-proof bus-proof redis-versions miri fuzz fuzz-build dist wheel release test-aarch64 clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -124,6 +124,16 @@ redis-versions: ## the tests of redis:// against Valkey 9 and Redis 6.2, from th
 	@scripts/needs $(BUILD)
 	scripts/redis-versions
 
+# The emulator runs each test program, and the tests start themselves anew by it.
+test-aarch64: export TICKPATH_EMULATOR := qemu-aarch64 -L /usr/aarch64-linux-gnu
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER = $(TICKPATH_EMULATOR)
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+test-aarch64: ## the tests of the log, the core and the runtime for 64-bit ARM, emulated
+	@scripts/needs cargo cc qemu-aarch64 aarch64-linux-gnu-gcc
+	rustup target add aarch64-unknown-linux-gnu
+	cargo test --target aarch64-unknown-linux-gnu --target-dir target/aarch64 \
+	    -p tickpath-log -p tickpath-oms-core -p tickpath-oms-runtime
+
 miri: ## the log's protocol, run by an interpreter that knows the memory model (nightly)
 	@scripts/nightly miri
 	MIRIFLAGS='-Zmiri-disable-isolation' cargo +nightly miri test -p tickpath-log --lib heap
@@ -156,6 +166,9 @@ wheel: ## dist/tickpath-*.whl, for Python 3.11 and later, with the command, whic
 	cargo build --profile wheel --features vendored-tls -p tickpath-cli
 	mkdir -p target/wheel-data/scripts && cp target/wheel/tickpath target/wheel-data/scripts/
 	target/maturin/bin/maturin build --features vendored-tls --out dist
+
+release: ## archives and wheels for x86_64 and aarch64, SBOM, release notes and checksums in dist/: about an hour
+	scripts/release $(ARCHITECTURES)
 
 clean: ## remove all that was built or measured
 	rm -rf target fuzz/target peers/target peers/java/target dist results

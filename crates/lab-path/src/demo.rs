@@ -102,7 +102,7 @@ fn measure(
     let pythons = [python.as_ref().ok(), tickpath.as_ref().ok()];
     let changes = demo_changes(&best, pythons.map(|python| Some(python?.runtime.as_str())));
     measure_changes(lab, settings, result, found, changes, pythons)?;
-    found.missing.extend(bus.err().map(|why| format!("the path in Python over the log: {why}")));
+    found.missing.extend(tickpath.err().map(|why| format!("the path in Python over the log: {why}")));
     match (python, start(lab, None)?) {
         (Ok(python), Some(server)) => {
             lab.step("python3 with redis-py, one publish a process", 8.0)?;

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -13,7 +12,7 @@ use tickpath_log::{
 };
 
 use crate::fork::in_a_fork;
-use crate::process::{ChildProcess, ROLE, print_number};
+use crate::process::{ChildProcess, ROLE, print_number, this_program};
 use crate::{ScratchLog, tiny};
 
 /// Forks of a test run, and of a long one (`TICKPATH_SOAK`).
@@ -156,9 +155,8 @@ pub fn child(role: &str, place: &LogPath) {
             print_number(pid);
             print_number(fork_one());
             if role == "changing parent" {
-                let program = std::env::current_exe().expect("this program has a path");
                 let arguments = ["child_main", "--exact", "--nocapture"];
-                let failed = Command::new(program).args(arguments).env(ROLE, "changed").exec();
+                let failed = this_program().args(arguments).env(ROLE, "changed").exec();
                 panic!("it is this program still: {failed}");
             }
             linger();

@@ -1,5 +1,6 @@
 //! This program as a child process, to be killed.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -12,8 +13,8 @@ pub const POLICY: &str = "TICKPATH_TEST_POLICY";
 /// Sends a number to the parent, on a line of its own whatever the test harness has written before.
 pub fn print_number(number: u64) {
     let mut out = std::io::stdout().lock();
-    let told = write!(out, "\nack {number}\n").and_then(|()| out.flush());
-    told.expect("the parent listens");
+    let printed = write!(out, "\nack {number}\n").and_then(|()| out.flush());
+    printed.expect("the parent listens");
 }
 
 /// A child that can be killed.
@@ -21,6 +22,16 @@ pub struct ChildProcess {
     child: Child,
     /// Output of the child.
     pub lines: ChildOutput,
+}
+
+/// Returns a command that starts this program anew, in the emulator that `make test-aarch64` names.
+pub fn this_program() -> Command {
+    let program = std::env::current_exe().expect("this program has a path");
+    let emulator = std::env::var("TICKPATH_EMULATOR").unwrap_or_default();
+    let mut words = emulator.split_whitespace().map(OsString::from).chain([program.into()]);
+    let mut command = Command::new(words.next().expect("the program is one"));
+    command.args(words);
+    command
 }
 
 impl ChildProcess {
@@ -31,7 +42,7 @@ impl ChildProcess {
 
     /// Starts the child with more variables in its environment.
     pub fn start_with(role: &str, place: &LogPath, policy: OverflowPolicy, environment: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
+        let mut child = this_program()
             .args(["child_main", "--exact", "--nocapture"])
             .env(ROLE, role)
             .env(PLACE, place.to_string())

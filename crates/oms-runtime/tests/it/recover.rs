@@ -477,7 +477,7 @@ impl Process {
         let folder = scene.config.journal.path.dir().parent().expect("the journal lies in the test's folder");
         let limit = blocks.map_or(String::new(), |blocks| format!("trap '' XFSZ; ulimit -f {blocks}; "));
         let child = Command::new("sh")
-            .args(["-c", &format!("{limit}exec \"$0\" recover::child_main --exact --nocapture")])
+            .args(["-c", &format!("{limit}exec $TICKPATH_EMULATOR \"$0\" recover::child_main --exact --nocapture")])
             .arg(std::env::current_exe().expect("this program has a path"))
             .env(NAME, &scene.config.lanes.name)
             .env(FOLDER, folder)
