@@ -142,7 +142,7 @@ fn trade_inline(
         let (events, tick) = poll_tick(topic, strategy)?;
         if let Some(tick) = tick {
             if let Some(top) = &tick.top {
-                oms.sequencer().tick(tick.stamp, top).map_err(LabError::other)?;
+                oms.sequencer().apply_top_of_book(tick.stamp, top).map_err(LabError::other)?;
             }
             strategy.on_tick(&tick)?;
             oms.poll().map_err(LabError::other)?;

@@ -432,7 +432,7 @@ fn collect_events(events: &Receiver<ServerEvent>, addresses: &Sender<String>) ->
             ServerEvent::LoggedIn { .. } => has_clients = true,
             // The OMS makes the venue's lanes, so it is up before the venue.
             ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_) | Notice::LineUp(_)) if !has_clients => {}
-            ServerEvent::Disconnected { why, user, .. } if why == "it logged out" || user == SIDE_USER => {}
+            ServerEvent::Disconnected { why, user, .. } if why == "the client logged out" || user == SIDE_USER => {}
             _ if messages.len() == MAX_EVENTS_KEPT => more += 1,
             _ => messages.push(format!("the OMS reported: {event}")),
         }

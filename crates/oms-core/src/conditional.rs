@@ -148,7 +148,7 @@ impl Core {
                     .into()),
             });
         let (price, quantity, trigger) = (replace.price, replace.quantity.0, Some(replace.trigger));
-        self.orders.add_denied_id(session, client.0);
+        self.orders.add_used_id(session, client.0);
         self.rearm(at, envelope, named?, &ArmedReplace { client, price, quantity, trigger }, out)
     }
 
@@ -164,7 +164,7 @@ impl Core {
         let slot = named.filter(|&slot| self.is_armed(slot))?;
         let (session, client) = (envelope.session, replace.client_order_id);
         let (price, quantity) = (replace.price, replace.quantity.0);
-        self.orders.add_denied_id(session, client.0);
+        self.orders.add_used_id(session, client.0);
         Some(self.rearm(at, envelope, slot, &ArmedReplace { client, price, quantity, trigger: None }, out))
     }
 

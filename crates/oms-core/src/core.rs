@@ -142,13 +142,13 @@ impl Core {
     pub(crate) fn send(&mut self, order: u32, session: u16, request: Request, sent: u64, out: &mut Outputs) -> bool {
         let venue = self.orders.get(order).venue;
         let state = self.venues.get(venue);
-        let leaves = state.sends_at_once();
-        if leaves {
+        let is_sent = state.sends_at_once();
+        if is_sent {
             out.push(Output::Venue { venue, session, request });
         } else {
             state.waiting.push(QueuedRequest { order, session, request, sent });
         }
-        leaves
+        is_sent
     }
 
     /// Adds an order that was sent or waits.

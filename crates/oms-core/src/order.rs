@@ -1,13 +1,14 @@
 //! Stored data of an order, its fills, its pending requests and its sequence gap.
 //!
 //! ```text
-//!   quantity  the total requested, as last replaced
-//!   reported  the cumulative quantity that the venue reported with its highest sequence; without sequences the largest
-//!   filled    the sum of the booked fills
-//!   leaves    quantity − max(filled, reported): the quantity that the venue still works
-//!   exposure  max(quantity, reported) − filled: the quantity that may still move the position; for an ended order
-//!             reported − filled; zero for an order that waits for its trigger
-//!   recall    filled − reported of an unknown order: the quantity that its venue may have taken back
+//!   quantity    the total requested, as last replaced
+//!   reported    the cumulative quantity that the venue reported with its highest sequence; without sequences the
+//!               largest
+//!   filled      the sum of the booked fills
+//!   leaves      quantity − max(filled, reported): the quantity that the venue still works
+//!   exposure    max(quantity, a pending replace's total, reported) − filled: the quantity that may still move the
+//!               position; for an ended order reported − filled; zero for an order that waits for its trigger
+//!   reversible  filled − reported of an unknown order: the quantity that its venue may have taken back
 //! ```
 
 use tickpath_market::{
@@ -135,10 +136,11 @@ pub(crate) struct PendingRequest {
     pub(crate) reserved: [u8; 5],
 }
 
-/// Client id of a denied request, kept alone because the id is used up.
+/// Used client id of a request that is stored nowhere else: a denied request, a mass cancel, or a replace of an armed
+/// order.
 #[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct DeniedId {
+pub(crate) struct UsedClientId {
     pub(crate) client: u64,
     pub(crate) session: u16,
     pub(crate) reserved: [u8; 6],
@@ -361,7 +363,7 @@ impl PendingRequest {
         Self { id: u64::MAX, client: 0, quantity: 0, price: 0, session: 0, waits: 0, reserved: [0; 5] };
 }
 
-impl DeniedId {
+impl UsedClientId {
     pub(crate) const EMPTY: Self = Self { client: u64::MAX, session: 0, reserved: [0; 6] };
 }
 

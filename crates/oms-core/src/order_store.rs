@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   order id ─────────────────────> by_id ─────────> Order ──cancel, replace──> PendingRequest
-//!   session, client id ───────────> by_client ─────> Order, PendingRequest or DeniedId
+//!   session, client id ───────────> by_client ─────> Order, PendingRequest or UsedClientId
 //!   order slot, execution id ─────> by_execution ──> Fill
 //!   session, account, symbol ─────> open ──────────> the open orders
 //! ```
@@ -14,15 +14,15 @@ use std::collections::HashMap;
 use tickpath_oms_slots::{Index, Pages, SnapshotError, SnapshotReader, SnapshotWriter, tag};
 
 use crate::open_orders::{CancelFilter, ORDERS_PER_PAGE, OpenOrders, OrderLink, OrderTable};
-use crate::order::{CLIENT_ID_FREED, DeniedId, Fill, MANUAL_FILL, NONE, Order, PendingRequest};
+use crate::order::{CLIENT_ID_FREED, Fill, MANUAL_FILL, NONE, Order, PendingRequest, UsedClientId};
 use crate::spare_page::SparePage;
 
-/// Cancels and replaces, or ids of denied requests, in one page.
+/// Cancels and replaces, or used client ids, in one page.
 const REQUESTS_PER_PAGE: usize = 1024;
-/// Marks in the index of client ids: the slot is in `pending` ([`PENDING_MARK`]) or `denied` ([`DENIED_MARK`]), not in
+/// Marks in the index of client ids: the slot is in `pending` ([`PENDING_MARK`]) or `used_ids` ([`USED_MARK`]), not in
 /// `orders`.
 const PENDING_MARK: u32 = 1 << 31;
-const DENIED_MARK: u32 = 1 << 30;
+const USED_MARK: u32 = 1 << 30;
 /// Max orders that the tables are pre-sized for; more orders still find room.
 const MAX_EXPECTED: usize = 1 << 26;
 
@@ -40,7 +40,7 @@ pub(crate) struct OrderStore {
     orders: OrderTable,
     pending: Pages<PendingRequest, REQUESTS_PER_PAGE>,
     fills: Pages<Fill, ORDERS_PER_PAGE>,
-    denied: Pages<DeniedId, REQUESTS_PER_PAGE>,
+    used_ids: Pages<UsedClientId, REQUESTS_PER_PAGE>,
     by_id: Index,
     by_client: Index,
     by_execution: Index,
@@ -56,7 +56,7 @@ impl OrderStore {
             orders: OrderTable::new(Order::EMPTY, OrderLink::EMPTY, expected),
             pending: Pages::new(PendingRequest::EMPTY, expected),
             fills: Pages::new(Fill::EMPTY, expected),
-            denied: Pages::new(DeniedId::EMPTY, 0),
+            used_ids: Pages::new(UsedClientId::EMPTY, 0),
             by_id: Index::with_expected(expected),
             by_client: Index::with_expected(expected),
             by_execution: Index::with_expected(expected),
@@ -92,7 +92,7 @@ impl OrderStore {
 
     /// Returns the slot of the order with this client id, if the id belongs to a new order.
     pub(crate) fn find_by_client(&self, session: u16, client: u64) -> Option<u32> {
-        self.find_client_id(session, client).filter(|slot| slot & (PENDING_MARK | DENIED_MARK) == 0)
+        self.find_client_id(session, client).filter(|slot| slot & (PENDING_MARK | USED_MARK) == 0)
     }
 
     /// Returns whether a request of this session has used a client id.
@@ -101,16 +101,16 @@ impl OrderStore {
         self.find_client_id(session, client).is_some()
     }
 
-    /// Returns the slot of the request that used a client id, marked with [`PENDING_MARK`] or [`DENIED_MARK`] if the
+    /// Returns the slot of the request that used a client id, marked with [`PENDING_MARK`] or [`USED_MARK`] if the
     /// request is no order.
     fn find_client_id(&self, session: u16, client: u64) -> Option<u32> {
         self.by_client.find(self.tag(session.into(), client), |slot| {
             let used = if slot & PENDING_MARK != 0 {
                 let pending = self.pending.get(slot & !PENDING_MARK);
                 (pending.client, pending.session)
-            } else if slot & DENIED_MARK != 0 {
-                let denied = self.denied.get(slot & !DENIED_MARK);
-                (denied.client, denied.session)
+            } else if slot & USED_MARK != 0 {
+                let used = self.used_ids.get(slot & !USED_MARK);
+                (used.client, used.session)
             } else {
                 let order = self.orders.get(slot);
                 (order.client, order.session)
@@ -232,23 +232,23 @@ impl OrderStore {
         self.pending.push(request)
     }
 
-    /// Uses up the client id of a denied request.
-    pub(crate) fn add_denied_id(&mut self, session: u16, client: u64) {
-        let slot = self.denied.push(DeniedId { client, session, reserved: [0; 6] });
-        self.by_client.insert(self.tag(session.into(), client), slot | DENIED_MARK);
+    /// Uses up the client id of a request that is stored nowhere else.
+    pub(crate) fn add_used_id(&mut self, session: u16, client: u64) {
+        let slot = self.used_ids.push(UsedClientId { client, session, reserved: [0; 6] });
+        self.by_client.insert(self.tag(session.into(), client), slot | USED_MARK);
     }
 
     /// Uses up the client id of a request if its checks have failed.
     #[inline]
     pub(crate) fn use_up_if_denied<T, E>(&mut self, session: u16, client: u64, checked: Result<T, E>) -> Result<T, E> {
-        checked.inspect_err(|_| self.add_denied_id(session, client))
+        checked.inspect_err(|_| self.add_used_id(session, client))
     }
 
-    /// Returns a client id that a session has used up by a cancel, a replace or a denied request.
+    /// Returns a client id that a session has used up by a request that is no order.
     pub(crate) fn used_client_id(&self, session: u16) -> Option<u64> {
         let pending = (0..self.pending.len()).map(|slot| self.pending.get(slot)).find(|id| id.session == session);
-        let denied = || (0..self.denied.len()).map(|slot| self.denied.get(slot)).find(|id| id.session == session);
-        pending.map(|pending| pending.client).or_else(|| denied().map(|denied| denied.client))
+        let used = || (0..self.used_ids.len()).map(|slot| self.used_ids.get(slot)).find(|id| id.session == session);
+        pending.map(|pending| pending.client).or_else(|| used().map(|used| used.client))
     }
 }
 
@@ -297,7 +297,7 @@ impl OrderStore {
 impl OrderStore {
     /// Returns the number of orders, cancels, replaces, fills and denied ids.
     pub(crate) fn item_count(&self) -> u64 {
-        [self.orders.len(), self.pending.len(), self.fills.len(), self.denied.len()].into_iter().map(u64::from).sum()
+        [self.orders.len(), self.pending.len(), self.fills.len(), self.used_ids.len()].into_iter().map(u64::from).sum()
     }
 
     /// Returns whether the store will need a [`SparePage`] soon.
@@ -331,7 +331,7 @@ impl OrderStore {
         self.orders.clear();
         self.pending.clear();
         self.fills.clear();
-        self.denied.clear();
+        self.used_ids.clear();
         for index in [&mut self.by_id, &mut self.by_client, &mut self.by_execution] {
             index.clear();
         }
@@ -342,7 +342,7 @@ impl OrderStore {
         self.orders.save(save);
         self.pending.save(save);
         self.fills.save(save);
-        self.denied.save(save);
+        self.used_ids.save(save);
         self.by_id.save(save);
         self.by_client.save(save);
         self.by_execution.save(save);
@@ -353,7 +353,7 @@ impl OrderStore {
         self.orders.load(load)?;
         self.pending.load(load)?;
         self.fills.load(load)?;
-        self.denied.load(load)?;
+        self.used_ids.load(load)?;
         self.by_id.load(load)?;
         self.by_client.load(load)?;
         self.by_execution.load(load)?;

@@ -55,8 +55,8 @@ impl Core {
         }
     }
 
-    /// Returns whether reports of unknown orders have reached the number that is ever kept: any further report is not
-    /// worth a journal record.
+    /// Returns whether reports of unknown orders, of all venues since the journal began, have reached their limit: any
+    /// further report is not worth a journal record.
     #[inline]
     pub fn has_max_unknown_reports(&self) -> bool {
         self.counts.unknown_order_reports >= MAX_REPORTS as u64

@@ -2,7 +2,8 @@
 //!
 //! Each request is admitted (its session must be entitled, its id usable), checked, kept, and answered. An admitted
 //! request uses its client id up even if a check denies it: a denied request sent again under the same id is a
-//! duplicate, so no id is ever both denied and working. A request that is not admitted leaves a count alone.
+//! duplicate, so no id is ever both denied and working. A request that is not admitted leaves its id free; only its
+//! denial is counted.
 
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecType, MassCancel, MassCancelType, NewOrder, OrderType, ReplaceOrder,
@@ -46,13 +47,13 @@ impl Core {
         if !self.ids.is_free(at.sequence) {
             return Err(Denial::Sequence.into());
         }
-        let kind = right_of(request);
-        if !self.trading.permits(session, kind) {
-            return Err(self.not_permitted(session, kind));
+        let right = right_of(request);
+        if !self.trading.permits(session, right) {
+            return Err(self.not_permitted(session, right));
         }
         let is_entitled = self.trading.is_entitled(session, account);
         // A session that has lost the right to trade may still cancel its own orders.
-        if kind & (MAY_NEW | MAY_REPLACE) != 0 {
+        if right & (MAY_NEW | MAY_REPLACE) != 0 {
             if !self.trading.has_account(account) {
                 return Err(unknown_account(account));
             }
@@ -169,8 +170,8 @@ impl Core {
             account: order.account,
             ..CancelOrder::default()
         });
-        let left = self.send(slot, order.session, request, sent, out);
-        self.orders.pending_mut(pending).waits = u8::from(!left);
+        let is_sent = self.send(slot, order.session, request, sent, out);
+        self.orders.pending_mut(pending).waits = u8::from(!is_sent);
         out.push(report_output(&order, ExecType::PendingCancel, client));
         self.notify_requester(&order, pending, out, |client| report_as(&order, ExecType::PendingCancel, client));
         // The cancel of an unknown order may be sent again: only the latest cancel is outstanding.
@@ -238,8 +239,8 @@ impl Core {
             symbol: order.symbol,
             ..*replace
         });
-        let left = self.send(slot, order.session, request, envelope.sent, out);
-        self.orders.pending_mut(pending).waits = u8::from(!left);
+        let is_sent = self.send(slot, order.session, request, envelope.sent, out);
+        self.orders.pending_mut(pending).waits = u8::from(!is_sent);
         out.push(report_output(&order, ExecType::PendingReplace, client));
         Ok(())
     }
@@ -309,7 +310,7 @@ impl Core {
             }
             None => return Err(Denial::Malformed.into()),
         };
-        self.orders.add_denied_id(session, client);
+        self.orders.add_used_id(session, client);
         self.cancel_all(at, Some((client, session)), out, filter);
         if !out.is_empty() {
             return Ok(());
@@ -354,19 +355,19 @@ impl Core {
 
     /// Checks whether a session still has the rights for a request that it sent earlier.
     pub(crate) fn check_rights(&self, session: u16, account: AccountId, request: &Request) -> Result<(), Breach> {
-        let kind = right_of(request);
-        if !self.trading.permits(session, kind) {
-            return Err(self.not_permitted(session, kind));
+        let right = right_of(request);
+        if !self.trading.permits(session, right) {
+            return Err(self.not_permitted(session, right));
         }
         if self.trading.is_entitled(session, account) { Ok(()) } else { Err(not_entitled(account)) }
     }
 
-    /// Builds the refusal of a request kind that the session may not make, or that its kill switch denies.
+    /// Builds the refusal of a request whose right the session lacks, or that its kill switch denies.
     #[cold]
-    fn not_permitted(&self, session: u16, kind: u8) -> Breach {
-        match self.trading.is_killed(session, kind) {
+    fn not_permitted(&self, session: u16, right: u8) -> Breach {
+        match self.trading.is_killed(session, right) {
             true => Breach { denial: Denial::KillSwitch, limit: 0, value: 1 },
-            false => Breach { denial: Denial::NotPermitted, limit: 0, value: kind.into() },
+            false => Breach { denial: Denial::NotPermitted, limit: 0, value: right.into() },
         }
     }
 }
@@ -413,7 +414,7 @@ pub(crate) fn facts<'a>(entry: &TradingContext<'a>, envelope: &Envelope, order: 
     }
 }
 
-/// Returns the kind of a request, as in a session's rights.
+/// Returns the right that a request needs.
 fn right_of(request: &Request) -> u8 {
     match request {
         Request::New(_) | Request::Conditional(_) => MAY_NEW,

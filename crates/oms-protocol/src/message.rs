@@ -318,7 +318,7 @@ status! {
     denied_requests,
     /// Duplicate reports.
     duplicates,
-    /// Reports of unknown orders, today.
+    /// Reports of unknown orders since the journal began.
     strangers,
     /// Reports that do not fit their order.
     mismatched,

@@ -297,7 +297,7 @@ impl Drop for MemoryLoad {
 fn open(clock: HostClock, config: &Config) -> Result<Inline<HostClock>, MeasureError> {
     let mut oms = Inline::open(clock, config, None)?;
     let price = Price::from_whole(100);
-    oms.sequencer().tick(clock.ticks(), &TopOfBook { bid: price, ask: price, ..TopOfBook::default() })?;
+    oms.sequencer().apply_top_of_book(clock.ticks(), &TopOfBook { bid: price, ask: price, ..TopOfBook::default() })?;
     Ok(oms)
 }
 

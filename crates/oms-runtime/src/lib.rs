@@ -10,8 +10,9 @@
 //!
 //! * [`Sequencer`] is the single writer: it journals an input, applies the core ([`tickpath_oms_core`]), and releases
 //!   the core's outputs once the input is as durable as its session asks ([`AckLevel`]).
-//! * [`LanesConfig`] names the lanes, logs in shared memory: a pair for each client session, a pair for each venue, and
-//!   one lane for the operator. The OMS makes them all. [`lines`] are venues that are reached by sockets.
+//! * A lane is a log in shared memory with one reader. [`LanesConfig`] names the lanes: a pair for each client session,
+//!   a pair for each venue, and one for the operator. The OMS makes them all.
+//! * A line is a socket connection to a venue ([`lines`]). Its requests go through a lane of its own.
 //! * The sequencer's parts are files of their own: `release.rs` with the outbound logs (`venue_outputs.rs`, `lines/`,
 //!   `front_end_reports.rs`, `session_durability.rs`), `market_prices.rs`, `unanswered.rs`, `questions.rs`,
 //!   `day_state.rs` and `housekeeping.rs`. `sequencer.rs` has the steps of an order, and `sequencer/` those of all

@@ -115,7 +115,8 @@ pub enum Notice {
          reports leave that no disk holds. Restart on a sound disk"
     )]
     DiskFailed(String),
-    /// A day ended, but the archive does not take its log, which stays where it is.
+    /// A day ended, but the archive does not take its log, which stays where it is; or an end of a day that came by the
+    /// operator's lane was refused.
     #[error("{0}")]
     NotArchived(String),
     /// A snapshot could not be made. The journal is whole without it, but a start takes longer.
@@ -147,10 +148,11 @@ pub enum Notice {
         /// The venue's reason.
         reason: u16,
     },
-    /// A venue reported more unknown orders than are kept; for the rest of the day such reports are dropped.
+    /// A venue reported an unknown order beyond the limit of such reports since the journal began: further reports are
+    /// dropped. Noted once a day.
     #[error(
-        "venue {venue} has reported too many unknown orders today: such reports are neither kept nor journaled until \
-         the day ends; check which system uses the venue's address"
+        "venue {venue} has reported an unknown order beyond the limit of 65,536 such reports since the journal began: \
+         they are neither kept nor journaled; check which system uses the venue's address"
     )]
     UnknownOrders {
         /// The venue.

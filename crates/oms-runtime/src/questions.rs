@@ -1,9 +1,9 @@
 //! Questions that admins send to venues, and the answers, which are kept until the admin fetches them.
 //!
 //! ```text
-//!   Inquire    one order: its OrderStatus is the answer
-//!   Reconcile  all orders: fills and OrderStatus of each, then an OrderStatus that names no order. Each report is
-//!              applied as always; orders that a report changes, and orders missing at the end, are the differences
+//!   QueryStatus  one order: its OrderStatus is the answer
+//!   Reconcile    all orders: fills and OrderStatus of each, then an OrderStatus that names no order. Each report is
+//!                applied as always; orders that a report changes, and orders missing at the end, are the differences
 //! ```
 //! A question is an admin command in the journal; the venue returns its id in the answer. Nothing here is journaled:
 //! the reports of an answer are inputs like all reports, and a restart drops the questions.

@@ -6,8 +6,9 @@
 //!                                         └── lane full, or no reader ─────> ReturnedRequest: waits in the core
 //! ```
 //!
-//! A venue with lines has its lane behind the choice of a line; a request that no line takes now is returned, too. Held
-//! outputs stay in order for each lane.
+//! For a venue with lines, publishing first chooses a line; if no line accepts the request, it is returned. Held
+//! outputs stay in order for each lane, and a request behind a returned request of its venue is returned, too: a venue
+//! must not receive a cancel before its order.
 
 use tickpath_clock::Clock;
 use tickpath_log::{LogPublishError, Writer};
@@ -64,9 +65,9 @@ impl OutputRelease {
         !self.returned.is_empty()
     }
 
-    /// Returns whether the outputs of this record may still wait for the disk.
-    pub fn may_be_held(&self, record: u64) -> bool {
-        self.held > 0 && record >= self.durability.synced()
+    /// Returns whether the outputs of the input at this journal sequence may still wait for the disk.
+    pub fn may_be_held(&self, sequence: u64) -> bool {
+        self.held > 0 && sequence >= self.durability.synced()
     }
 
     /// Returns whether a session was ever sent a report: its lane and the history number them from the first report on.
@@ -84,30 +85,24 @@ impl OutputRelease {
         let Self { venues, durability, held, returned, departure, .. } = self;
         for output in outputs.iter() {
             let Output::Venue { venue, session, .. } = output else { continue };
-            let for_disk = waits_for_disk && durability.is_disk_session(*session);
+            let needs_disk = waits_for_disk && durability.is_disk_session(*session);
             match venues.log_mut(*venue) {
-                Some(log) if !for_disk && log.is_clear() && returned.is_empty() => match log.publish(stamp, output) {
+                Some(log) if !needs_disk && log.is_clear() && returned.is_empty() => match log.publish(stamp, output) {
                     Ok(progress) => departure.handed_over |= progress == OutputProgress::HandedOver,
                     Err(e @ (LogPublishError::Full | LogPublishError::NoReader)) => {
-                        departure.queued = true;
                         let has_reader = matches!(e, LogPublishError::Full);
-                        returned.push(ReturnedRequest { venue: *venue, stamp, output: *output, has_reader });
+                        return_request(returned, departure, *venue, stamp, *output, has_reader);
                     }
                     Err(e) => return Err(OmsError::Lane(e)),
                 },
-                // A request behind a returned one is returned, too: a venue must not receive a cancel before its order.
-                // A venue without lanes counts as always down.
-                log => {
+                // A request behind held outputs is held; behind a returned request of its venue it is returned.
+                Some(log) if returned.iter().all(|other| other.venue != *venue) => {
                     departure.queued = true;
-                    let has_reader = log.is_some();
-                    match log {
-                        Some(log) if returned.iter().all(|other| other.venue != *venue) => {
-                            log.hold(PendingOutput { sequence, stamp, needs_disk: for_disk, output: *output });
-                            *held += 1;
-                        }
-                        _ => returned.push(ReturnedRequest { venue: *venue, stamp, output: *output, has_reader }),
-                    }
+                    log.hold(PendingOutput { sequence, stamp, needs_disk, output: *output });
+                    *held += 1;
                 }
+                // A venue without lanes counts as always down.
+                log => return_request(returned, departure, *venue, stamp, *output, log.is_some()),
             }
         }
         Ok(())
@@ -129,18 +124,18 @@ impl OutputRelease {
             if let Some(meter) = meter {
                 meter.count_output(output);
             }
-            let for_disk = waits_for_disk && durability.is_disk_session(*session);
-            let pending = || PendingOutput { sequence, stamp, needs_disk: for_disk, output: *output };
+            let needs_disk = waits_for_disk && durability.is_disk_session(*session);
+            let pending = || PendingOutput { sequence, stamp, needs_disk, output: *output };
             match sessions.get_mut(usize::from(*session)) {
-                Some(log) if log.is_clear() && !for_disk => {
+                Some(log) if log.is_clear() && !needs_disk => {
                     log.publish(stamp, output).map_err(OmsError::Lane)?;
                 }
                 Some(log) => {
                     log.hold(pending());
                     *held += 1;
                 }
-                // The reports held there belong to sessions of the disk level, and go first.
-                None if for_disk || (!front_end.is_clear() && durability.is_disk_session(*session)) => {
+                // A disk-level session's report waits behind its held reports; other sessions pass.
+                None if needs_disk || (!front_end.is_clear() && durability.is_disk_session(*session)) => {
                     *held += front_end.hold(pending());
                 }
                 None => front_end.publish(stamp, output)?,
@@ -158,16 +153,14 @@ impl OutputRelease {
     /// Publishes a request to its venue. A request that the lane does not take is returned.
     #[inline]
     pub fn publish_request(&mut self, venue: VenueId, stamp: u64, output: Output) -> Result<(), OmsError> {
-        // A venue must not receive a cancel before its order.
         let is_behind = self.has_returned() && self.returned.iter().any(|other| other.venue == venue);
         let Some(log) = self.venues.log_mut(venue) else { return Ok(()) };
         let sent = if is_behind { Err(LogPublishError::Full) } else { log.publish(stamp, &output) };
         match sent {
             Ok(_) => Ok(()),
             Err(e @ (LogPublishError::Full | LogPublishError::NoReader)) => {
-                self.departure.queued = true;
                 let has_reader = matches!(e, LogPublishError::Full);
-                self.returned.push(ReturnedRequest { venue, stamp, output, has_reader });
+                return_request(&mut self.returned, &mut self.departure, venue, stamp, output, has_reader);
                 Ok(())
             }
             Err(e) => Err(OmsError::Lane(e)),
@@ -211,8 +204,7 @@ impl OutputRelease {
         Ok(())
     }
 
-    /// Removes and returns the returned requests, with the held requests behind them: a venue must not receive a cancel
-    /// before its order.
+    /// Removes and returns the returned requests, with the held requests behind them.
     pub fn take_returned(&mut self) -> Vec<ReturnedRequest> {
         for index in 0..self.returned.len() {
             let ReturnedRequest { venue, has_reader, .. } = self.returned[index];
@@ -221,7 +213,7 @@ impl OutputRelease {
         std::mem::take(&mut self.returned)
     }
 
-    /// Returns all held requests: none of them leaves any more without another check.
+    /// Moves all held requests to `returned`: each is journaled as unsent and checked again before it may leave.
     pub fn return_all_held(&mut self) {
         for venue in self.venues.numbers() {
             self.return_held(venue, true);
@@ -235,4 +227,18 @@ impl OutputRelease {
         let request = |PendingOutput { stamp, output, .. }| ReturnedRequest { venue, stamp, output, has_reader };
         self.returned.extend(held.into_iter().map(request));
     }
+}
+
+/// Adds a request that its venue's lane has refused to `returned`.
+#[inline]
+fn return_request(
+    returned: &mut Vec<ReturnedRequest>,
+    departure: &mut Departure,
+    venue: VenueId,
+    stamp: u64,
+    output: Output,
+    has_reader: bool,
+) {
+    departure.queued = true;
+    returned.push(ReturnedRequest { venue, stamp, output, has_reader });
 }

@@ -66,7 +66,7 @@ pub struct Sequencer<C> {
     pub(crate) notices: NoticeLog,
     pub(crate) meter: Option<OmsMeter>,
     /// Number of messages that no client, venue or operator may send: dropped, counted, never journaled.
-    pub(crate) refused: u64,
+    pub(crate) invalid_messages: u64,
 }
 
 impl<C: Clock> Sequencer<C> {
@@ -82,7 +82,7 @@ impl<C: Clock> Sequencer<C> {
         match Request::read(message.kind, message.payload) {
             Ok(request) => self.accept_request(session, message.sequence, message.stamp, received, request),
             Err(_) => {
-                self.refused += 1;
+                self.invalid_messages += 1;
                 Ok(())
             }
         }
@@ -100,7 +100,7 @@ impl<C: Clock> Sequencer<C> {
     ) -> Result<(), OmsError> {
         // Every path checks the request: an invalid one in the journal would return at every later start.
         if request.check().is_err() {
-            self.refused += 1;
+            self.invalid_messages += 1;
             return Ok(());
         }
         let envelope = self.envelope(session, lane_sequence, sent, received, &request);
@@ -128,7 +128,7 @@ impl<C: Clock> Sequencer<C> {
         match ExecutionReport::read(message.kind, message.payload) {
             Ok(report) => self.accept_report(venue, message.sequence, received, report),
             Err(_) => {
-                self.refused += 1;
+                self.invalid_messages += 1;
                 Ok(())
             }
         }
@@ -182,7 +182,8 @@ impl<C: Clock> Sequencer<C> {
         self.release_outputs(sequence, stamp)
     }
 
-    /// Journals an input and applies it to the core, whose outputs wait for their release. Returns the input's record.
+    /// Journals an input and applies it to the core, whose outputs wait for their release. Returns the input's journal
+    /// sequence.
     #[inline]
     pub(crate) fn apply(&mut self, stamp: u64, input: &Input) -> Result<u64, OmsError> {
         let sequence = self.journal.append(stamp, input)?;

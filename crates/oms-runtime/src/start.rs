@@ -108,7 +108,7 @@ impl<C: Clock> Sequencer<C> {
             housekeeping: Housekeeping::default(),
             notices: NoticeLog::default(),
             meter: None,
-            refused: 0,
+            invalid_messages: 0,
         }
     }
 

@@ -2,8 +2,8 @@
 //! doubt, and its venue is asked for it.
 //!
 //! ```text
-//!   request sent ──answer_within──> Doubt (journaled) ──> Unknown, status asked
-//!   Unknown      ──answer_within, then 2, 4, … times that──> Inquire (journaled): status asked again
+//!   request sent ──answer_within──> MessageLoss (journaled) ──> Unknown, status queried
+//!   Unknown      ──answer_within, then 2, 4, … times that──> QueryStatus (journaled): status queried again
 //! ```
 //! A pass over all open orders notes for how long each has been without an answer, a bounded number of orders a turn.
 //! An order is overdue between `answer_within` and two passes later. A question that waits for its line is not

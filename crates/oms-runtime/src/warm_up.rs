@@ -147,7 +147,7 @@ impl WarmUpClient {
         }
         let symbol = self.order.symbol;
         if let Some(&ReferencePrices { price, stamp, bid, ask, .. }) = real.market.known(symbol) {
-            second.tick(stamp, &TopOfBook { bid, ask, symbol, ..TopOfBook::default() })?;
+            second.apply_top_of_book(stamp, &TopOfBook { bid, ask, symbol, ..TopOfBook::default() })?;
             // Before the first order the reference price is as good as any.
             if self.order.price == Price::ZERO {
                 self.order.price = price;

@@ -126,7 +126,7 @@ struct Acceptor<C> {
     /// Certificate of TCP connections; without one they are not encrypted.
     certificate: Option<ServerCertificate>,
     shortage: Shortage,
-    /// The Unix socket accepts first in this turn: where descriptors are short, neither listener takes all of them.
+    /// The Unix socket accepts first in this turn: where few are free, neither listener takes all descriptors.
     unix_first: bool,
     disk_space: DiskSpaceMonitor,
 }
@@ -257,7 +257,7 @@ impl<C: Clock> Acceptor<C> {
             let why = format!(
                 "no connection can be accepted ({e}): the limit is {limit} open files, and this configuration needs up to \
                  {needed}. Set LimitNOFILE={needed} in the systemd unit, or `ulimit -n {needed}`, and start the OMS again; \
-                 until then connections wait for a free one"
+                 until then connections wait for a free file descriptor"
             );
             let _ = self.config.events.try_send(ServerEvent::Warning(why));
         }
@@ -325,7 +325,7 @@ impl<C: Clock> Acceptor<C> {
         let logon = Logon { version: logon.version.min(VERSION), ..logon };
         let wants_lanes =
             logon.version >= 2 && logon.features & Logon::LANES != 0 && matches!(stream.0, OrderEntryStream::Unix(_));
-        // Without lanes, for lack of memory or on a kernel that cannot seal it, the socket serves as well.
+        // Without lanes, for lack of memory or on a kernel that cannot seal shared memory, the socket serves as well.
         let lanes = wants_lanes.then(LanePair::create).and_then(Result::ok);
         // The gateway receives at every turn; a send fails only when the gateway has ended.
         let _ = self.admitted.send(AdmittedClient { stream, inbox, user, logon, server_final, lanes });
@@ -336,12 +336,12 @@ impl<C: Clock> Acceptor<C> {
         self.verify_delayed();
         let now = self.clock.ticks();
         let timeout = self.clock.calibration().ticks_of_ns(LOGON_TIMEOUT_NS);
-        let is_over = |peer: &mut PendingLogon| match &peer.stage {
+        let close_if_over = |peer: &mut PendingLogon| match &peer.stage {
             LogonStage::Refusing(due, reason, why) if now >= *due => {
                 send_refusal(&mut peer.stream, now, *reason, why);
                 true
             }
-            // It is closed at that time, however old the connection is.
+            // A refused connection closes when its refusal is due, even past the logon timeout.
             LogonStage::Refusing(..) => false,
             _ if now.saturating_sub(peer.since) <= timeout => false,
             LogonStage::Delayed(begun, _) => {
@@ -353,7 +353,7 @@ impl<C: Clock> Acceptor<C> {
             }
             _ => true,
         };
-        self.pending.retain_mut(|peer| !is_over(peer));
+        self.pending.retain_mut(|peer| !close_if_over(peer));
         self.reloader.check_files();
         if let Some(why) = self.disk_space.check(now, |ns| self.clock.calibration().ticks_of_ns(ns)) {
             let _ = self.config.events.try_send(ServerEvent::Warning(why));

@@ -1,4 +1,4 @@
-//! The SCRAM side of the acceptor: challenges, proofs, and the delay of wrong passwords.
+//! SCRAM verifier of the acceptor: challenges, proofs, and the delay of wrong passwords.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -25,7 +25,7 @@ const PENALTY_NS: u64 = 1_000_000_000;
 /// Max reads per connection and turn; a connection with more to read is closed as no client.
 const MAX_READS: usize = 256;
 
-/// Checks the users' proofs, and refuses connections.
+/// SCRAM verifier of the acceptor: checks the users' proofs, and refuses connections.
 pub(crate) struct Authenticator<C> {
     clock: C,
     events: SyncSender<ServerEvent>,
@@ -121,7 +121,7 @@ impl<C: Clock> Authenticator<C> {
                 let mut out = Vec::new();
                 write_frame_with_text(&mut out, FrameKind::Challenge.code(), 0, self.clock.ticks(), &[], &challenge);
                 peer.stage = LogonStage::Proof(Box::new(ChallengedLogon { server, logon, users }));
-                // A new socket takes so few bytes at once.
+                // The challenge fits the empty send buffer of a new socket.
                 peer.stream.write_all(&out).map_err(|e| e.to_string())?;
                 Ok(LogonOutcome::Pending)
             }
@@ -130,7 +130,8 @@ impl<C: Clock> Authenticator<C> {
         }
     }
 
-    /// Verifies a proof, unless a wrong password delays it. Admits the user only if its record is unchanged since then.
+    /// Verifies a proof, unless a wrong password delays it. Admits the user only if its record is unchanged since the
+    /// challenge.
     fn verify(&mut self, peer: &mut PendingLogon, begun: Box<ChallengedLogon>, proof: Vec<u8>) -> LogonOutcome {
         let (now, name) = (self.clock.ticks(), begun.server.user().to_owned());
         if !self.backoff.may_verify(peer.origin, &name, now) {
@@ -173,7 +174,8 @@ impl<C: Clock> Authenticator<C> {
         }
     }
 
-    /// Refuses a connection: the client receives the reason after so many ticks, and no frame of it changes that.
+    /// Refuses a connection: the client receives the reason after so many ticks, and later frames of the client are
+    /// ignored.
     pub fn refuse(&self, peer: &mut PendingLogon, after: u64, reason: LogonRejectReason, why: String) {
         self.report_refusal(&peer.stream, &why);
         peer.stage = LogonStage::Refusing(self.clock.ticks() + after, reason, why);

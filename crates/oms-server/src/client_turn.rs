@@ -138,7 +138,7 @@ fn accept_request(
     let (session, number) = (connection.session, message.sequence);
     let next = requests.numbers.next_mut(session);
     // Requests that were refused before the journal are numbered by this connection only.
-    let expected = *next + connection.refused;
+    let expected = *next + connection.denied_before_journal;
     if number < expected {
         return Ok(());
     }
@@ -168,7 +168,7 @@ fn parse_control(frame: &Frame<'_>, role: UserRole) -> Result<Option<ControlRequ
     let Frame { kind, sequence, .. } = *frame;
     match FrameKind::from_code(kind) {
         Some(FrameKind::Heartbeat) => Ok(None),
-        Some(FrameKind::Logout) => Err(DisconnectReason::ByClient("it logged out".to_owned())),
+        Some(FrameKind::Logout) => Err(DisconnectReason::ByClient("the client logged out".to_owned())),
         Some(FrameKind::Query) => Ok(Some(ControlRequest::Query(QueryProgress::of(frame.message())))),
         _ if role == UserRole::Admin && is_admin_command(kind) => {
             Ok(Some(ControlRequest::Command { kind, record: frame.payload.to_vec() }))

@@ -45,7 +45,7 @@ pub(crate) struct ClientConnection {
     /// The user only reads: its requests are refused before the journal.
     pub is_read_only: bool,
     /// Requests refused before the journal, numbered behind the session's; the next connection reuses these numbers.
-    pub refused: u64,
+    pub denied_before_journal: u64,
     /// The logon is in the journal.
     pub is_journaled: bool,
 }
@@ -71,8 +71,8 @@ pub(crate) struct ReportPosition {
 
 pub(crate) struct PendingControl {
     pub outstanding: OutstandingControl,
-    /// Next question or admin command, pending until the one before it is answered. No frame behind it is read;
-    /// requests before it are taken while an answer is outstanding, so a long list holds back no cancel.
+    /// Next client query or admin command; reading stops here until the outstanding answer is complete. Requests before
+    /// this frame are taken meanwhile, so a long list holds back no cancel.
     pub next: Option<ControlRequest>,
 }
 
@@ -162,7 +162,7 @@ impl ClientConnection {
             shares_clock: false,
             version: 0,
             is_read_only,
-            refused: 0,
+            denied_before_journal: 0,
             is_journaled: true,
         }
     }
@@ -185,7 +185,7 @@ impl ClientConnection {
                 Ok(false)
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
-            Err(e) => Err(DisconnectReason::ByClient(format!("its connection broke: {e}"))),
+            Err(e) => Err(DisconnectReason::ByClient(format!("the client's connection broke: {e}"))),
         }
     }
 
@@ -225,9 +225,9 @@ impl ClientConnection {
             return Err(DisconnectReason::ByServer(why.to_owned()));
         }
         if self.output.is_lagging() {
-            return Err(DisconnectReason::ByServer("it reads none of the answers to its requests".to_owned()));
+            return Err(DisconnectReason::ByServer("the client does not read the answers to its requests".to_owned()));
         }
-        self.refused += 1;
+        self.denied_before_journal += 1;
         // The time of the last message stays as it is: a client whose requests are all refused needs heartbeats, too.
         let denial = role_denial(request);
         self.output.write_frame(FrameKind::RequestRefused.code(), number, now, denial.as_bytes());
@@ -283,15 +283,17 @@ impl ClientConnection {
     #[inline]
     pub fn flush(&mut self) -> Result<usize, DisconnectReason> {
         self.output.flush(&mut self.stream).map_err(|e| match e.kind() {
-            io::ErrorKind::WriteZero => DisconnectReason::ByClient("its connection accepts no more bytes".to_owned()),
-            _ => DisconnectReason::ByClient(format!("its connection broke: {e}")),
+            io::ErrorKind::WriteZero => {
+                DisconnectReason::ByClient("the client's connection accepts no more bytes".to_owned())
+            }
+            _ => DisconnectReason::ByClient(format!("the client's connection broke: {e}")),
         })
     }
 }
 
 pub(crate) const REQUEST_BYTES: usize = size_of::<ConditionalOrder>();
 
-/// Fits a request to this version by a cut or zeros. Returns its length; none for another kind of message.
+/// Copies a request, truncated or zero-padded to this version's size. Returns its length; `None` for another kind.
 pub(crate) fn fit_request(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BYTES]) -> Option<usize> {
     let length = match MessageKind::from_code(kind)? {
         MessageKind::NewOrder => size_of::<NewOrder>(),

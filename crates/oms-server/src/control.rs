@@ -294,7 +294,7 @@ impl ControlServer {
             mismatched: counts.mismatched,
             contradictions: counts.contradictions,
             malformed: counts.malformed,
-            refused: oms.refused(),
+            refused: oms.invalid_messages(),
             venues_up: venues_up as u64,
             venues: venues as u64,
             held: oms.held() as u64,

@@ -253,7 +253,9 @@ impl DropCopyClient {
             match connection.input.inbox.next() {
                 Ok(Some(frame)) => match FrameKind::from_code(frame.kind) {
                     Some(FrameKind::Heartbeat) => {}
-                    Some(FrameKind::Logout) => return Err(DisconnectReason::ByClient("it logged out".to_owned())),
+                    Some(FrameKind::Logout) => {
+                        return Err(DisconnectReason::ByClient("the client logged out".to_owned()));
+                    }
                     _ => return Err(DisconnectReason::ByServer("a drop copy accepts no requests".to_owned())),
                 },
                 Ok(None) => break,

@@ -47,15 +47,18 @@ const MAX_WAIT_NS: u64 = 1_000_000;
 
 /// Parts of the OMS that a gateway is opened with, beside its configuration.
 pub(crate) struct GatewayParts {
-    pub journal: u64,
-    pub place: LogPath,
+    pub journal_id: u64,
+    pub journal_path: LogPath,
     pub history: HistoryIndex,
+    /// Number of the next report to each session.
     pub next_report: Vec<u64>,
-    pub opening: FrontEndState,
+    /// State of the front end at the start.
+    pub front_end_state: FrontEndState,
     pub control: ControlClient,
     pub configs: Sender<NewTradingConfig>,
 }
 
+/// Session front end of the server: the sockets of logged-in clients, and the parts that serve them.
 pub(crate) struct Gateway<C> {
     pub(super) clock: C,
     pub(super) config: ServerConfig,
@@ -84,13 +87,14 @@ impl<C: Clock> Gateway<C> {
         config: &ServerConfig,
         parts: GatewayParts,
     ) -> Result<Self, ServerOpenError> {
-        let GatewayParts { journal, place, history, next_report, opening, control, configs } = parts;
+        let GatewayParts { journal_id, journal_path, history, next_report, front_end_state, control, configs } = parts;
         let limits = config.settings.as_ref().map_or(DenialLimits::default(), |settings| settings.denials);
-        let disk_space = DiskSpaceMonitor::new(place.dir().to_owned(), u64::from(limits.disk_reserve_mb) << 20);
+        let disk_space = DiskSpaceMonitor::new(journal_path.dir().to_owned(), u64::from(limits.disk_reserve_mb) << 20);
         let denials = DenialBudget::new(limits, disk_space.is_low.clone());
         let admissions = AdmissionQueue::open(clock.clone(), config, configs, disk_space)?;
-        let copies = DropCopyThread::open(clock.clone(), config, admissions.directory.clone(), (place, journal))?;
-        let reports = ReportFeed::open(journal, history, next_report)?;
+        let journal = (journal_path, journal_id);
+        let copies = DropCopyThread::open(clock.clone(), config, admissions.directory.clone(), journal)?;
+        let reports = ReportFeed::open(journal_id, history, next_report)?;
         let now = clock.ticks();
         let absent_deadline = now + clock.calibration().ticks_of_ns(u64::from(config.heartbeat_ms) * 1_000_000);
         Ok(Self {
@@ -100,7 +104,7 @@ impl<C: Clock> Gateway<C> {
             sockets: SocketPoll::new(poll),
             clients: ClientTable::default(),
             ready: ReadyList::default(),
-            requests: RequestNumbers::new(opening),
+            requests: RequestNumbers::new(front_end_state),
             reports,
             catch_up: CatchUpQueue::new(now),
             sessions: SessionTable::new(&config.sessions, absent_deadline),

@@ -126,17 +126,17 @@ pub fn run<C: Clock + Sync>(
 fn open<C: Clock>(
     oms: &mut Sequencer<C>,
     server: &ServerConfig,
-    opening: FrontEndState,
+    front_end_state: FrontEndState,
 ) -> Result<OpenFrontEnd<C, Gateway<C>>, ServerOpenError> {
     let poll = Poll::new().map_err(ServerOpenError::Sockets)?;
-    let waker = opening.has_thread.then(|| Waker::new(poll.registry(), WAKER_TOKEN).map(GatewayWaker::new));
+    let waker = front_end_state.has_thread.then(|| Waker::new(poll.registry(), WAKER_TOKEN).map(GatewayWaker::new));
     let waker = waker.transpose().map_err(ServerOpenError::Sockets)?;
     let (configs, new_configs) = channel();
     let (port, control) = ControlServer::new(server.events.clone(), new_configs, oms.clock().ticks(), waker.clone());
     let history = oms.history_index().unwrap_or_default();
     history.set_kept_days(server.keep_days);
-    let (journal, place, next_report) = (oms.journal_id(), oms.journal_place(), oms.next_reports());
-    let parts = GatewayParts { journal, place, history, next_report, control, configs, opening };
+    let (journal_id, journal_path, next_report) = (oms.journal_id(), oms.journal_place(), oms.next_reports());
+    let parts = GatewayParts { journal_id, journal_path, history, next_report, control, configs, front_end_state };
     let sessions = Gateway::open(oms.clock().clone(), poll, waker.clone(), server, parts)?;
     let waker = waker.map(|waker| Box::new(move || waker.wake()) as FrontEndWaker);
     Ok(OpenFrontEnd { sessions, control: Some(Box::new(port)), waker })

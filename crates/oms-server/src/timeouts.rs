@@ -31,7 +31,7 @@ impl<C: Clock> Gateway<C> {
                 continue;
             }
             if connection.liveness.is_heartbeat_due(now) && !connection.output.is_lagging() {
-                let expected = self.requests.first_unjournaled(connection.session) + connection.refused;
+                let expected = self.requests.first_unjournaled(connection.session) + connection.denied_before_journal;
                 connection.send_message(FrameKind::Heartbeat, expected, now, &[], &[]);
                 self.ready.mark(slot);
             }

@@ -17,7 +17,7 @@ pub(super) fn catch_up_ticks<C: Clock>(
     sequencer: &mut Sequencer<C>,
 ) -> Result<(), OmsError> {
     if ticks.is_some() {
-        sequencer.expect_ticks();
+        sequencer.expect_market_data();
     }
     sequencer.market.triggers.set_catching_up(true);
     while poll_ticks(ticks, sequencer)? > 0 {}
@@ -58,7 +58,7 @@ pub(super) fn apply_tick<C: Clock, S: DerefMut<Target = Sequencer<C>>>(
 ) -> Result<(), OmsError> {
     if message.kind == Kind::TopOfBook.code() {
         return match TopOfBook::read_from_bytes(message.payload) {
-            Ok(tick) => sequencer().tick(message.stamp, &tick),
+            Ok(tick) => sequencer().apply_top_of_book(message.stamp, &tick),
             Err(_) => Ok(()),
         };
     }

@@ -2,12 +2,12 @@
 //! at each connect which requests the venue has.
 //!
 //! ```text
-//!   lane   ··· proven ···│··· sent, no proof ···│··· not sent ···│ tail
+//!   lane   ··· settled ··│··· sent, no proof ···│··· not sent ···│ tail
 //!                      cursor                 reader
 //!
-//!   down ──connect──> connecting ──Up──> give back what the venue lacks ──the core has it──> up ──Lost──> down
-//!                                        ^                                                 │
-//!                                        └── venue has all before it <── late <── too old ─┘
+//!   Down ──connect──> Connecting ──venue's number──> AwaitingCore ──core has the returned──> Up ──lost──> Down
+//!                                                    ^                                       │
+//!                                                    └── rest settled ── Expired <─ too old ─┘
 //! ```
 
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ enum LineState {
     Down(u64),
     Connecting,
     /// Connected, and the requests below this number are settled. The core has yet to acknowledge that.
-    Returned(u64),
+    AwaitingCore(u64),
     Up,
     /// Up, but the request with this number is too old to leave. The lane from there on is given back once the venue is
     /// known to have all requests before it.
@@ -140,7 +140,7 @@ impl LineAgent {
         let settled = cursor.max(returned);
         let confirmed = if cursor > returned { cursor } else { 0 };
         let next_report = ledger.next_report(id);
-        flow.set_proven(settled);
+        flow.set_settled(settled);
         flow.set_journaled(next_report);
         Ok(Self {
             id,
@@ -163,7 +163,7 @@ impl LineAgent {
     }
 
     /// Returns the requests in the lane that are not settled: number, and the order that the request names.
-    pub fn unproven(&mut self) -> Result<VecDeque<(u64, u64)>, OmsError> {
+    pub fn unsettled_requests(&mut self) -> Result<VecDeque<(u64, u64)>, OmsError> {
         let mut list = VecDeque::new();
         for_each_message(&self.path, self.progress.settled, &mut |message| {
             if let Ok(request) = Request::read(message.kind, message.payload) {
@@ -222,9 +222,9 @@ impl LineAgent {
         }
         match self.state {
             LineState::Down(again) => return self.connect(again),
-            LineState::Returned(upto) if self.flow.is_up_from(upto) => self.begin_sending(upto)?,
+            LineState::AwaitingCore(upto) if self.flow.is_up_from(upto) => self.begin_sending(upto)?,
             LineState::Expired(from) if self.progress.settled >= from => self.return_requests(from)?,
-            LineState::Returned(upto) if self.flow.is_return_again_from(upto) => self.return_requests(upto)?,
+            LineState::AwaitingCore(upto) if self.flow.is_return_again_from(upto) => self.return_requests(upto)?,
             _ => {}
         }
         let sent = self.send_pending();
@@ -274,7 +274,7 @@ impl LineAgent {
                 let next = next.min(requests.sequence());
                 if next > *settled {
                     (*settled, *confirmed) = (next, next);
-                    flow.set_proven(next);
+                    flow.set_settled(next);
                     requests.confirm(next);
                 }
             }
@@ -309,7 +309,7 @@ impl LineAgent {
     fn has_work(&self) -> bool {
         match self.state {
             LineState::Up => self.requests.sequence() < self.flow.published(),
-            LineState::Returned(_) => !self.flow.is_down(),
+            LineState::AwaitingCore(_) => !self.flow.is_down(),
             LineState::Expired(from) => self.progress.settled >= from,
             LineState::Connecting | LineState::Down(_) => false,
         }
@@ -378,7 +378,7 @@ impl LineAgent {
             Ok(())
         })?;
         self.progress.settled = upto;
-        self.state = LineState::Returned(upto);
+        self.state = LineState::AwaitingCore(upto);
         self.events.push_back(AgentEvent::Up(upto));
         Ok(())
     }
@@ -386,7 +386,7 @@ impl LineAgent {
     /// Begins to send: the core has the requests that were given back.
     fn begin_sending(&mut self, upto: u64) -> Result<(), OmsError> {
         while self.requests.sequence() < upto && self.requests.next()? != Next::Empty {}
-        self.flow.set_proven(upto);
+        self.flow.set_settled(upto);
         self.requests.confirm(upto);
         (self.state, self.pause_ns, self.reported_reason) = (LineState::Up, MIN_PAUSE_NS, None);
         Ok(())
@@ -398,7 +398,7 @@ impl LineAgent {
         // Reports a reason once for all attempts, but always reports the end of a connection whose start was reported.
         let was_up = matches!(
             std::mem::replace(&mut self.state, again),
-            LineState::Up | LineState::Returned(_) | LineState::Expired(_)
+            LineState::Up | LineState::AwaitingCore(_) | LineState::Expired(_)
         );
         if was_up || self.reported_reason.as_deref() != Some(&why) {
             self.events.push_back(AgentEvent::Down(why.clone()));

@@ -21,8 +21,8 @@ pub(crate) struct LineFlow {
     state: AtomicU8,
     /// Written by the core, before the state: the number that the state answers.
     answered: AtomicU64,
-    /// Written by the agent: the venue has all requests below this number.
-    proven: AtomicU64,
+    /// Written by the agent: requests below this number are proven, were given back, or are in doubt.
+    settled: AtomicU64,
     /// Written by the core: the end of the lane.
     published: AtomicU64,
     /// Written by the core: the journal holds all reports below this number.
@@ -59,12 +59,12 @@ impl LineFlow {
     }
 
     #[inline]
-    pub fn proven(&self) -> u64 {
-        self.proven.load(Ordering::Relaxed)
+    pub fn settled(&self) -> u64 {
+        self.settled.load(Ordering::Relaxed)
     }
 
-    pub fn set_proven(&self, next: u64) {
-        self.proven.store(next, Ordering::Relaxed);
+    pub fn set_settled(&self, next: u64) {
+        self.settled.store(next, Ordering::Relaxed);
     }
 
     /// Publishes the end of the lane. Must be called before the waker.

@@ -7,10 +7,11 @@
 //!   journal <─ sequencer <─ AgentEvent: reports, numbered by line ───────────── agents <─ Line::poll ──┘
 //! ```
 //!
-//! A line has a lane like any venue, and the lane's reader is an agent of the OMS itself. A request is in the lane
-//! before it is sent, its number on the line is its place in the lane, and the lane's cursor is the proof of receipt.
-//! After any crash the next agent can therefore ask the venue for the number below which it has all requests, unless
-//! the venue does not know.
+//! A line is one socket connection to a venue; a lane is a log in shared memory with one reader. A line has a lane like
+//! any venue, and the lane's reader is an agent of the OMS itself. A request is in the lane before it is sent,
+//! its number on the line is its place in the lane, and the lane's cursor is the proof of receipt. After any crash the
+//! next agent can therefore ask the venue for the number below which it has all requests, unless the venue does not
+//! know.
 //!
 //! * A request that the venue does **not** have returns to the core, is checked again like all requests that waited,
 //!   and leaves by any line that is ready. Its number is left out, and it is never resent as it lay: it may be too old.
@@ -78,7 +79,7 @@ struct OutboundLine {
     window: u64,
     /// Agent of the line, where the core's thread runs it.
     agent: Option<Box<LineAgent>>,
-    /// Requests in flight, without proof of receipt: number, and the order that the request names.
+    /// Requests in flight, which are not settled: number, and the order that the request names.
     in_flight: VecDeque<(u64, u64)>,
     /// Time since when the line is down, in ticks; `None` while it is up, and once its requests were put in doubt.
     down_since: Option<u64>,
@@ -123,7 +124,7 @@ impl VenueLines {
         let calibration = clock.calibration();
         let (shared, time) = ((flow.clone(), self.shared.clone()), (now(clock), *calibration));
         let mut agent = LineAgent::open(config.id, line, lanes, ledger, shared, time)?;
-        let (in_flight, path) = (agent.unproven()?, agent.path.clone());
+        let (in_flight, path) = (agent.unsettled_requests()?, agent.path.clone());
         let rate_limit = LineRateLimit::new(config.rate_per_second, calibration);
         let lost_after = calibration.ticks_of_ns(config.lost_after_ns);
         let (id, window, agent) = (config.id, config.window.into(), Some(Box::new(agent)));
@@ -174,8 +175,8 @@ impl VenueLines {
     fn choose_line(&mut self, request: &Request) -> Result<usize, LogPublishError> {
         let Self { now, list, next_line, avoided, .. } = self;
         for line in list.iter_mut() {
-            let proven = line.flow.proven();
-            while line.in_flight.pop_front_if(|(number, _)| *number < proven).is_some() {}
+            let settled = line.flow.settled();
+            while line.in_flight.pop_front_if(|(number, _)| *number < settled).is_some() {}
         }
         if list.len() > 1 && !matches!(request, Request::New(_)) {
             let order = order_of(request);

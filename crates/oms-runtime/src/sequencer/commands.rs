@@ -33,7 +33,7 @@ impl<C: Clock> Sequencer<C> {
         record: &[u8],
     ) -> Result<Result<AppliedCommand, CommandError>, OmsError> {
         let Some(mut command) = decode_command(kind, record, 0) else {
-            self.refused += 1;
+            self.invalid_messages += 1;
             return Ok(Err(AdminCommandError::NotACommand.into()));
         };
         if let Input::EnterPosition(enter) = &mut command
@@ -81,7 +81,7 @@ impl<C: Clock> Sequencer<C> {
     pub fn accept_control_frame(&mut self, received: u64, message: &LogMessage<'_>) -> Result<(), OmsError> {
         let lane_sequence = (message.sequence as u32).wrapping_add(1);
         let Some(command) = decode_command(message.kind, message.payload, lane_sequence) else {
-            self.refused += 1;
+            self.invalid_messages += 1;
             return Ok(());
         };
         if let Err(why) = self.apply_command_or_day_end(received, &command)? {
@@ -105,7 +105,7 @@ impl<C: Clock> Sequencer<C> {
         if let Some(ballast) = &ballast {
             ballast.free_reports();
         }
-        self.doubt_unconfirmed()?;
+        self.mark_unconfirmed_in_doubt()?;
         let record = self.apply_command(received, command)?;
         self.day.note_end(end.day);
         self.archive_day(ballast)?;

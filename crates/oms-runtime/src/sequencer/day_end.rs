@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   DayEnd asked for
-//!     ├─ the day is over, or has not begun, or the disk lacks room for its roll: refused, nothing changed
-//!     ├─ orders whose venue has not confirmed their end: Doubt (journaled), to outlive the day and be asked for
+//!     ├─ the day has already ended or lies ahead (checked for admin sessions only): refused, nothing changed
+//!     ├─ the disk lacks room for the day's roll: refused, nothing changed
+//!     ├─ orders whose venue has not confirmed their end: MessageLoss (journaled), to outlive the day
 //!     ├─ DayEnd (journaled): the core expires waiting orders, and those that venues expire by their rules
 //!     └─ roll: the journal's log and the history's go into the archive, the next day's begin
 //! ```
@@ -53,12 +54,12 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Puts those day orders in doubt whose end neither a report nor the venue's rules confirm. Returns their number.
-    pub(crate) fn doubt_unconfirmed(&mut self) -> Result<usize, OmsError> {
+    pub(crate) fn mark_unconfirmed_in_doubt(&mut self) -> Result<usize, OmsError> {
         let open: Vec<(OrderId, VenueId)> = self.core.unconfirmed_day_orders().collect();
         let unconfirmed = open.iter().filter(|(_, venue)| !self.unanswered.expires_day_orders(*venue));
         let unconfirmed: Vec<_> = unconfirmed.copied().collect();
         for &(order, venue) in &unconfirmed {
-            self.doubt_order(venue, order.0)?;
+            self.mark_order_in_doubt(venue, order.0)?;
         }
         Ok(unconfirmed.len())
     }

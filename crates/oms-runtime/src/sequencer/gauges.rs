@@ -32,7 +32,7 @@ impl<C: Clock> Sequencer<C> {
             ("contradictions", counts.contradictions),
             ("malformed", counts.malformed),
             ("ignored", counts.ignored),
-            ("refused", self.refused),
+            ("refused", self.invalid_messages),
             ("held", self.held() as u64),
             ("disk_failed", self.has_disk_failed().into()),
             ("journal_records", tail.sequence),

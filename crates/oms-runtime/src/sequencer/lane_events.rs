@@ -46,7 +46,7 @@ impl<C: Clock> Sequencer<C> {
     pub fn note_missed(&mut self, lane: LaneKind, messages: u64) -> Result<(), OmsError> {
         self.notices.add(Notice::Missed { lane, messages });
         match lane {
-            LaneKind::VenueReports(venue) => self.doubt(venue, LOST_REPORTS, messages),
+            LaneKind::VenueReports(venue) => self.mark_venue_in_doubt(venue, LOST_REPORTS, messages),
             _ => Ok(()),
         }
     }
@@ -58,8 +58,8 @@ impl<C: Clock> Sequencer<C> {
         self.notices.add(Notice::Quarantined { lane, why });
         match lane {
             LaneKind::VenueReports(venue) => {
-                self.note_venue_line(venue, false)?;
-                self.doubt(venue, LOST_REPORTS, 0)
+                self.note_venue_connection(venue, false)?;
+                self.mark_venue_in_doubt(venue, LOST_REPORTS, 0)
             }
             LaneKind::Requests(session) => self.note_login(session, false),
             _ => Ok(()),
@@ -74,7 +74,7 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Puts the open orders of a venue in doubt, because messages to or from it are lost.
-    pub(crate) fn doubt(&mut self, venue: VenueId, lost: u8, messages: u64) -> Result<(), OmsError> {
+    pub(crate) fn mark_venue_in_doubt(&mut self, venue: VenueId, lost: u8, messages: u64) -> Result<(), OmsError> {
         if !self.core.open_orders().any(|order| order.venue == venue) {
             return Ok(());
         }
@@ -85,7 +85,7 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Journals that a venue can be reached, or cannot.
-    pub(crate) fn note_venue_line(&mut self, venue: VenueId, up: bool) -> Result<(), OmsError> {
+    pub(crate) fn note_venue_connection(&mut self, venue: VenueId, up: bool) -> Result<(), OmsError> {
         self.notices.add(if up { Notice::VenueUp(venue) } else { Notice::VenueDown(venue) });
         let connection = VenueConnection { venue, up: u8::from(up), reserved: [0; 5] };
         self.apply_and_release(self.clock.ticks(), &Input::VenueConnection(connection))

@@ -44,7 +44,7 @@ impl<C: Clock> Sequencer<C> {
         message: &LogMessage<'_>,
     ) -> Result<(), OmsError> {
         let Ok(report) = ExecutionReport::read(message.kind, message.payload) else {
-            self.refused += 1;
+            self.invalid_messages += 1;
             return Ok(());
         };
         let (source, lane_sequence) = (line.venue, message.sequence as u32);
@@ -60,7 +60,7 @@ impl<C: Clock> Sequencer<C> {
     pub(crate) fn line_event(&mut self, line: LineId, event: InputEvent<'_>) -> Result<(), OmsError> {
         match event {
             InputEvent::Returned(message) => self.line_returned(line, message),
-            InputEvent::Lost { what, messages } => self.doubt(line.venue, what, messages),
+            InputEvent::Lost { what, messages } => self.mark_venue_in_doubt(line.venue, what, messages),
             InputEvent::LineUp(upto) => self.line_up(line, upto),
             InputEvent::LineDown(why) => self.line_down(line, why),
             InputEvent::Message(_) | InputEvent::Missed(_) | InputEvent::Damaged(_) | InputEvent::Login(_) => Ok(()),
@@ -93,7 +93,7 @@ impl<C: Clock> Sequencer<C> {
         }
         match self.core.is_up(line.venue) {
             true => Ok(()),
-            false => self.note_venue_line(line.venue, true),
+            false => self.note_venue_connection(line.venue, true),
         }
     }
 
@@ -106,23 +106,31 @@ impl<C: Clock> Sequencer<C> {
             && let Some((line, in_doubt)) = lines.take_lost_line()?
         {
             match in_doubt {
-                InDoubtOrders::All => self.doubt(venue, LOST_REPORTS, 0)?,
-                InDoubtOrders::Named(orders, before) => done += self.doubt_orders(line, &orders, before)?,
+                InDoubtOrders::All => self.mark_venue_in_doubt(venue, LOST_REPORTS, 0)?,
+                InDoubtOrders::Named(orders, before_epoch) => {
+                    done += self.mark_orders_in_doubt(line, &orders, before_epoch)?
+                }
             }
         }
         Ok(done)
     }
 
-    fn doubt_orders(&mut self, line: LineId, orders: &BTreeSet<u64>, before: u64) -> Result<usize, OmsError> {
+    fn mark_orders_in_doubt(
+        &mut self,
+        line: LineId,
+        orders: &BTreeSet<u64>,
+        before_epoch: u64,
+    ) -> Result<usize, OmsError> {
         let is_open = |order: &OrderView| {
             !matches!(order.status, OrdStatus::Filled | OrdStatus::Canceled | OrdStatus::Expired | OrdStatus::Rejected)
         };
-        let open = orders.iter().filter_map(|&name| self.core.order_by_venue_id(line.venue, name)).filter(is_open);
-        let earlier = self.core.open_orders().filter(|order| order.venue == line.venue && order.id.epoch() < before);
+        let open = orders.iter().filter_map(|&id| self.core.order_by_venue_id(line.venue, id)).filter(is_open);
+        let earlier =
+            self.core.open_orders().filter(|order| order.venue == line.venue && order.id.epoch() < before_epoch);
         let earlier = earlier.filter(|order| order.status != OrdStatus::Armed);
         let open: BTreeSet<u64> = open.chain(earlier).map(|order| order.id.0).collect();
         for &order in &open {
-            self.doubt_order(line.venue, order)?;
+            self.mark_order_in_doubt(line.venue, order)?;
         }
         if !open.is_empty() {
             self.notices.add(Notice::LineGivenUp { line, orders: open.len() as u64 });
@@ -135,7 +143,7 @@ impl<C: Clock> Sequencer<C> {
         let Some(lines) = self.release.venues.lines_mut(line.venue) else { return Ok(()) };
         lines.mark_down(line);
         if !lines.is_up() && self.core.is_up(line.venue) {
-            self.note_venue_line(line.venue, false)?;
+            self.note_venue_connection(line.venue, false)?;
         }
         Ok(())
     }

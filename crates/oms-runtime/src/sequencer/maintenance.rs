@@ -67,7 +67,7 @@ impl<C: Clock> Sequencer<C> {
         for venue in self.release.venues.numbers() {
             let is_gone = self.release.venues.log(venue).is_some_and(|log| !log.is_read());
             if is_gone && self.core.is_up(venue) {
-                self.note_venue_line(venue, false)?;
+                self.note_venue_connection(venue, false)?;
                 done += 1;
             }
             done += self.give_up_lost_lines(venue)?;

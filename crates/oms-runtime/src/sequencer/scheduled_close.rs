@@ -20,7 +20,7 @@ impl<C: Clock> Sequencer<C> {
     /// Ends each trading day by this calendar from now on, and ends at once the day whose end has passed while no OMS
     /// ran.
     pub fn set_calendar(&mut self, calendar: Calendar) -> Result<(), OmsError> {
-        // Time of the record behind the log's first one, whose stamp is that of the calibration.
+        // Time of the second record: the first carries the calibration's stamp.
         let first = self.journal.log().first_sequence() + 1;
         let began_ns = time_of(&self.journal_place(), first).unwrap_or_else(|| self.utc_ns());
         self.day.set_calendar(calendar, began_ns);
@@ -30,7 +30,7 @@ impl<C: Clock> Sequencer<C> {
 
     /// Ends the day if it is over by the calendar. Returns the number of attempted ends.
     pub(crate) fn end_due_day(&mut self) -> Result<usize, OmsError> {
-        // A later start would not know the part of a day's end that a failed disk holds.
+        // A failed disk may lose a day's end, and the next start would not know of it.
         if self.day.calendar.is_none() || self.has_disk_failed() {
             return Ok(0);
         }

@@ -29,8 +29,8 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Returns the number of invalid messages on the lanes: dropped, counted, never journaled.
-    pub fn refused(&self) -> u64 {
-        self.refused
+    pub fn invalid_messages(&self) -> u64 {
+        self.invalid_messages
     }
 
     /// Returns the last notices to the operator.

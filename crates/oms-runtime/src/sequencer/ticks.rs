@@ -10,8 +10,8 @@ use crate::OmsError;
 use crate::triggers::ReachedWatch;
 
 impl<C: Clock> Sequencer<C> {
-    /// Announces ticks, so that a request for a trigger is not denied for lack of ticks.
-    pub fn expect_ticks(&mut self) {
+    /// Announces market data, so that a request for a trigger is not denied for lack of ticks.
+    pub fn expect_market_data(&mut self) {
         self.market.sees_ticks = true;
     }
 
@@ -19,7 +19,7 @@ impl<C: Clock> Sequencer<C> {
     /// orders that wait for it.
     // Never inlined, like the poll: the OMS and its warm-up share the code.
     #[inline(never)]
-    pub fn tick(&mut self, stamp: u64, tick: &TopOfBook) -> Result<(), OmsError> {
+    pub fn apply_top_of_book(&mut self, stamp: u64, tick: &TopOfBook) -> Result<(), OmsError> {
         match self.market.note_top(stamp, tick) && !self.market.triggers.is_empty() {
             true => self.fire_reached(tick.symbol, stamp),
             false => Ok(()),
@@ -74,13 +74,13 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Journals that an order has fired, and releases it.
-    fn fire(&mut self, order: OrderId, tick: u64, condition: &Condition) -> Result<(), OmsError> {
+    fn fire(&mut self, order: OrderId, market_stamp: u64, condition: &Condition) -> Result<(), OmsError> {
         let now = self.clock.ticks();
         let Some(symbol) = self.core.order(order).map(|view| view.symbol) else { return Ok(()) };
         let (reference_price, reference_age_ns) = self.reference(symbol, now);
         let fired = TriggerFired {
             order: order.0,
-            tick,
+            tick: market_stamp,
             price: self.market.price_of(condition).unwrap_or_default(),
             reference_price,
             reference_age_ns,

@@ -10,7 +10,7 @@ use crate::notice::Notice;
 use crate::questions::VenueAnswer;
 
 impl<C: Clock> Sequencer<C> {
-    /// Applies a venue's report, unless its order is unknown and too many reports of unknown orders are kept.
+    /// Applies a venue's report, unless its order is unknown and reports of unknown orders have reached their limit.
     #[inline]
     pub(crate) fn apply_report(&mut self, received: u64, input: &Input) -> Result<(), OmsError> {
         if self.core.has_max_unknown_reports() && !self.is_worth_recording(input) {
@@ -22,8 +22,8 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Returns whether a report is of a known order. The venue has reported more unknown orders today than are kept,
-    /// and each further report would only fill the disk.
+    /// Returns whether a report is of a known order. Reports of unknown orders have reached their limit, and each
+    /// further report would only fill the disk.
     #[cold]
     fn is_worth_recording(&mut self, input: &Input) -> bool {
         let Input::Report(record) = input else { return true };

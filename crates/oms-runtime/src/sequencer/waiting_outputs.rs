@@ -1,4 +1,4 @@
-//! The sequencer's handling of outputs that wait: for the disk, for their venue, or for good because the disk failed.
+//! Release of outputs that wait for the disk or their venue, and handling of a failed disk.
 //!
 //! A request that comes back is an input: it waits in the core, is checked again, and leaves by a `Release`.
 
@@ -21,7 +21,7 @@ impl<C: Clock> Sequencer<C> {
                 continue;
             }
             if !self.core.is_up(venue) {
-                self.note_venue_line(venue, true)?;
+                self.note_venue_connection(venue, true)?;
                 done += 1;
             }
             done += self.release_waiting_for(venue)?;
@@ -79,7 +79,7 @@ impl<C: Clock> Sequencer<C> {
             let sequence = self.apply(now, &Input::UnsentRequest(UnsentRequest::new(venue, stamp, &request)))?;
             self.release_to_sessions(sequence, now)?;
             if !has_reader && self.core.is_up(venue) {
-                self.note_venue_line(venue, false)?;
+                self.note_venue_connection(venue, false)?;
             }
         }
         Ok(())

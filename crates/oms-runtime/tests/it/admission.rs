@@ -137,7 +137,7 @@ fn codes_are_checked_at_every_entry_and_never_by_a_replay() {
     let mut oms = informed(&scene);
     let bad = NewOrder { side: 9, ..limit(Side::Buy, 1, 90, 1) };
     oms.sequencer().accept_request(0, 0, 1, 1, Request::New(bad)).expect("the journal takes what it is given");
-    assert_eq!(oms.sequencer().refused(), 1);
+    assert_eq!(oms.sequencer().invalid_messages(), 1);
     assert!(scene.replay().1.iter().all(|input| !matches!(input, Input::Request { .. })), "nothing is journaled");
     drop(oms);
     // A record that an older version accepted: the core denies it again, as it did then.
@@ -183,7 +183,7 @@ fn kill_switch_and_age_are_checked_again_before_a_waiting_order_leaves() {
         ("reference", 25, |scene, _| scene.clock.advance(61 * SECOND)),
         ("age", 29, |scene, oms| {
             scene.clock.advance(100 * SECOND);
-            oms.sequencer().tick(scene.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
+            oms.sequencer().apply_top_of_book(scene.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
         }),
     ];
     for (what, code, happens) in cases {

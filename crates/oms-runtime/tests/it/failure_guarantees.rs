@@ -94,7 +94,7 @@ fn a_client_that_overwrites_its_lane_loses_only_its_session() {
             let mut oms = Inline::open(scene.clock.clone(), &scene.config, None).unwrap_or_else(refused);
             let lost = oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LaneLost { .. })).count();
             assert_eq!(lost, 1, "{what} in {kind}: it is told once");
-            oms.sequencer().tick(scene.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
+            oms.sequencer().apply_top_of_book(scene.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
             let (mut venue, mut clients) = (ScriptedVenue::join(&scene), [scene.client(0), scene.client(1)]);
             clients.iter_mut().for_each(|client| client.send(limit(Side::Buy, 2, 90, 5)));
             poll(&mut oms);

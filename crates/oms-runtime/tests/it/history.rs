@@ -182,7 +182,7 @@ impl HistoryScene {
 
     fn start(&self) -> Inline<SimulatedClock> {
         let mut oms = Inline::open(self.0.clock.clone(), &self.0.config, None).expect("it opens");
-        oms.sequencer().tick(self.0.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
+        oms.sequencer().apply_top_of_book(self.0.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
         oms
     }
 

@@ -46,7 +46,7 @@ fn garbage_of_a_client_is_counted_and_never_journaled() {
             hostile.receive();
         }
     }
-    assert_eq!(oms.sequencer().refused(), garbage);
+    assert_eq!(oms.sequencer().invalid_messages(), garbage);
     let accepted = honest.receive_reports().into_iter().filter(|word| word.1 == ExecType::New).map(|word| word.0);
     assert!(accepted.eq(1..=sent), "the other session goes on");
     assert!(garbage > FRAMES / 4 && requests > FRAMES / 20, "{garbage} and {requests}: the dice know both");
@@ -75,7 +75,7 @@ fn garbage_of_a_venue_is_counted_and_never_journaled() {
             drain(&mut oms);
         }
     }
-    assert_eq!(oms.sequencer().refused(), garbage);
+    assert_eq!(oms.sequencer().invalid_messages(), garbage);
     assert_eq!(scene.to_venue().len() as u64, FRAMES / ROUND, "orders go on to the venue");
     assert_eq!(journaled(&scene, |input| matches!(input, Input::Report(_))), reports);
 }
@@ -105,7 +105,7 @@ fn hostile_values_of_a_client_are_answered() {
     honest.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
     assert_eq!(honest.receive_reports().len(), 2, "the other session goes on");
-    assert_eq!(oms.sequencer().refused(), 0);
+    assert_eq!(oms.sequencer().invalid_messages(), 0);
     let digest = oms.sequencer().core().digest();
     drop(oms);
     assert_eq!(scene.replay().0.digest(), digest);

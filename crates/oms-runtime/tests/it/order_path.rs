@@ -42,7 +42,7 @@ fn an_order_is_acknowledged_accepted_and_filled_against_the_market() {
         ]
     );
     let counts = oms.sequencer().counts();
-    assert_eq!((counts.done, counts.working, counts.sending, oms.sequencer().refused()), (2, 0, 0, 0));
+    assert_eq!((counts.done, counts.working, counts.sending, oms.sequencer().invalid_messages()), (2, 0, 0, 0));
 }
 
 #[test]

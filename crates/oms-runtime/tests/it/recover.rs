@@ -114,7 +114,7 @@ impl Scene {
     /// Opens an OMS that knows the market already, as after reading its ticks.
     fn informed(&self) -> Inline<SimulatedClock> {
         let mut oms = Inline::open(self.clock.clone(), &self.config, None).expect("the OMS opens");
-        oms.sequencer().tick(self.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
+        oms.sequencer().apply_top_of_book(self.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
         oms
     }
 
@@ -451,7 +451,7 @@ fn child_main() {
         panic!("nobody stops it: {ran:?}");
     }
     let mut oms = Inline::open(clock.clone(), &config(&name, &folder, 2), None).expect("the one before is dead");
-    oms.sequencer().tick(clock.ticks(), &top(99, 101)).expect("nothing waits for it");
+    oms.sequencer().apply_top_of_book(clock.ticks(), &top(99, 101)).expect("nothing waits for it");
     for _ in 0..LIFE {
         match oms.poll() {
             Ok(0) => tickpath_clock::yield_now(),

@@ -89,6 +89,6 @@ pub fn with_one_order() -> (Scene, Inline<SimulatedClock>, ScriptedVenue, Client
 
 pub fn informed(scene: &Scene) -> Inline<SimulatedClock> {
     let mut oms = Inline::open(scene.clock.clone(), &scene.config, None).unwrap_or_else(|e| panic!("it opens: {e}"));
-    oms.sequencer().tick(scene.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
+    oms.sequencer().apply_top_of_book(scene.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
     oms
 }

@@ -155,7 +155,7 @@ impl World {
         self.tally.count("starts");
         self.oracle.note_names(&self.host.config.trading.instruments);
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
-        oms.expect_ticks();
+        oms.expect_market_data();
         let (armed, doubted) = (oms.core().armed_orders().count() as u64, oms.core().armed_upper_bound() as u64);
         self.tally.add("orders armed over a start", armed);
         self.tally.add("orders that may have fired before a start", doubted - armed);

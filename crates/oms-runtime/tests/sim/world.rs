@@ -348,7 +348,7 @@ impl World {
         let stamp = self.host.clock.ticks();
         let was_up = self.host.is_up();
         let outcome = self.host.call(kill_at, |oms| {
-            oms.tick(stamp, &tick)?;
+            oms.apply_top_of_book(stamp, &tick)?;
             oms.trade(stamp, &trade)
         });
         self.count_notices(outcome)?;

@@ -39,7 +39,7 @@ fn with_an_order() -> Files {
     let (mut oms, _) = Sequencer::open(clock(), &read(&files).config()).unwrap_or_else(|e| panic!("it opens: {e}"));
     let now = oms.clock().ticks();
     let market = TopOfBook { symbol: SymbolId(1), ..top(59_990, 60_010) };
-    oms.tick(now, &market).expect("nothing waits for it");
+    oms.apply_top_of_book(now, &market).expect("nothing waits for it");
     let order = NewOrder { symbol: SymbolId(1), ..limit(Side::Buy, 1, 60_000, 1) };
     oms.accept_request(0, 0, now, now, Request::New(order)).expect("the journal takes it");
     assert_eq!(oms.core().open_orders().count(), 1, "the order is open");

@@ -82,7 +82,7 @@ fn a_client_of_version_1_still_trades() {
         raw.say(118, 0, &[], b"the client has closed");
         oms.event(
             "it is gone",
-            |event| matches!(event, ServerEvent::Disconnected { why, .. } if why == "it logged out"),
+            |event| matches!(event, ServerEvent::Disconnected { why, .. } if why == "the client logged out"),
         );
         oms.trades(2);
     }
