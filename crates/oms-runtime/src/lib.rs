@@ -12,7 +12,7 @@
 //!   the core's outputs once the input is as durable as its session asks ([`AckLevel`]).
 //! * A lane is a log in shared memory with one reader. [`LanesConfig`] names the lanes: a pair for each client session,
 //!   a pair for each venue, and one for the operator. The OMS makes them all.
-//! * A line is a socket connection to a venue ([`lines`]). Its requests go through a lane of its own.
+//! * A line is a socket connection to a venue, fed by a lane of its own ([`lines`]).
 //! * The sequencer's parts are files of their own: `release.rs` with the outbound logs (`venue_outputs.rs`, `lines/`,
 //!   `front_end_reports.rs`, `session_durability.rs`), `market_prices.rs`, `unanswered.rs`, `questions.rs`,
 //!   `day_state.rs` and `housekeeping.rs`. `sequencer.rs` has the steps of an order, and `sequencer/` those of all

@@ -137,7 +137,7 @@ fn accept_request(
 ) -> Result<(), TurnError> {
     let (session, number) = (connection.session, message.sequence);
     let next = requests.numbers.next_mut(session);
-    // Requests that were refused before the journal are numbered by this connection only.
+    // Requests that were denied before the journal are numbered by this connection only.
     let expected = *next + connection.denied_before_journal;
     if number < expected {
         return Ok(());

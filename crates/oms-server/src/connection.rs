@@ -44,7 +44,7 @@ pub(crate) struct ClientConnection {
     pub version: u16,
     /// The user only reads: its requests are refused before the journal.
     pub is_read_only: bool,
-    /// Requests refused before the journal, numbered behind the session's; the next connection reuses these numbers.
+    /// Requests denied before the journal, numbered behind the session's; the next connection reuses these numbers.
     pub denied_before_journal: u64,
     /// The logon is in the journal.
     pub is_journaled: bool,

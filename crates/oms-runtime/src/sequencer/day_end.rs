@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   DayEnd asked for
-//!     ├─ the day has already ended or lies ahead (checked for admin sessions only): refused, nothing changed
+//!     ├─ the day has already ended or lies ahead (not checked for the operator's lane): refused, nothing changed
 //!     ├─ the disk lacks room for the day's roll: refused, nothing changed
 //!     ├─ orders whose venue has not confirmed their end: MessageLoss (journaled), to outlive the day
 //!     ├─ DayEnd (journaled): the core expires waiting orders, and those that venues expire by their rules
