@@ -25,15 +25,14 @@
 //! | capacity of a topic | not applicable | `overwrite`: a bound in bytes; `keep`: no bound |
 //! | queue | a queue group: at most once, to pullers subscribed then | a stream: at least once, or at most once |
 //!
-//! The names of topics and queues on the server are in `names.rs`; usual names are their own subjects.
+//! `names.rs` maps topics and queues to subjects and streams of the server; a usual topic name is its own subject.
 //!
 //! **Servers and logins.** With `nats://A:1,B:2` each connection goes to the first of these servers that answers. With
 //! JetStream, a server that has no JetStream, or whose cluster has no leader, is skipped for the next server of the
 //! URL; if all of them are like that, the error is the last server's. A login by a file is `?creds=FILE` (a signed
 //! token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed `SU…`). Files are read at each
 //! connection. `?tls`, or the scheme `tls://`, requires TLS, with `ca=FILE`, and `cert=FILE&key=FILE` for servers that
-//! ask for a client certificate. A server without TLS is refused then; without `tls`, a server that requires TLS is
-//! refused.
+//! ask for a client certificate. Then a server without TLS is refused; without `tls`, one that requires TLS.
 //!
 //! **Storage.** A topic that overwrites also expires messages by age, if an age is given; the shortest is 100 ms. With
 //! `?jetstream` topics and queues are in the server's memory, and lost with the server. `?jetstream&durable` keeps them
