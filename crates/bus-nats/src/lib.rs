@@ -32,7 +32,7 @@
 //! URL; if all of them are like that, the error is the last server's. A login by a file is `?creds=FILE` (a signed
 //! token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed `SU…`). Files are read at each
 //! connection. `?tls`, or the scheme `tls://`, requires TLS, with `ca=FILE`, and `cert=FILE&key=FILE` for servers that
-//! ask for a client certificate. Then a server without TLS is refused; without `tls`, one that requires TLS.
+//! ask for a client certificate. Then a server without TLS is refused; without `tls`, a server that requires TLS.
 //!
 //! **Storage.** A topic that overwrites also expires messages by age, if an age is given; the shortest is 100 ms. With
 //! `?jetstream` topics and queues are in the server's memory, and lost with the server. `?jetstream&durable` keeps them
