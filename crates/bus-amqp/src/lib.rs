@@ -166,7 +166,7 @@ impl AmqpBus {
 
     /// Refuses a queue name or configuration that cannot be opened.
     fn check_queue(&self, queue: &str, config: &QueueConfig) -> Result<(), ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
+        self.queue_capabilities().check_max_deliveries(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         match config.max_deliveries {
             // The dead-letter queue must have a valid name, too, so that it can be pulled from.

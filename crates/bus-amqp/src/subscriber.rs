@@ -54,7 +54,7 @@ impl AmqpSubscriber {
     /// Reports a loss that cannot be counted.
     fn report_uncounted_loss(&mut self, handler: &mut dyn FnMut(SubscriptionEvent<'_>)) {
         handler(SubscriptionEvent::Gap(Gap::Reconnected));
-        self.tracker.loss_reported();
+        self.tracker.gap_reported();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Publisher id and sequence number of a message: detects duplicates and gaps on any broker.
 //!
 //! ```text
-//!   publisher 7a…   0   1   2   2   4        one sequence number per message, counted by its publisher
-//!   delivered       0   1   2   –   Missed(1), 4
+//!   publisher 7a…   0         1         2         2           4         numbers of its messages, as they arrive
+//!   check           InOrder   InOrder   InOrder   Duplicate   Gap(1)    checked again after the gap: InOrder
 //! ```
 
 use std::cmp::Reverse;
@@ -14,8 +14,8 @@ use tickpath_clock::{Calibration, Clock, HostClock};
 
 /// Max publishers of one topic that are tracked; beyond it the publisher that was silent longest is forgotten.
 const MAX_PUBLISHERS: usize = 1024;
-/// Max runs of missing numbers that are kept, over all publishers of a topic; beyond it the oldest run is forgotten.
-const MAX_HOLES: usize = 1024;
+/// Max gaps that are kept, over all publishers of a topic; beyond it the oldest gap is forgotten.
+const MAX_GAPS: usize = 1024;
 
 /// Publisher id and sequence number of a message on a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Numbering {
         Self { next: MessageId { clock, publisher: mix(local ^ mix(clock)), sequence: 0 } }
     }
 
-    /// Returns the origin of the message that is this many messages after the next one.
+    /// Returns the id of the message that is this many messages after the next one.
     pub fn peek(&self, messages: usize) -> MessageId {
         MessageId { sequence: self.next.sequence + messages as u64, ..self.next }
     }
@@ -71,11 +71,11 @@ pub enum SequenceCheck {
     InOrder,
     /// First of its publisher that is seen, with a number above 0: earlier ones may predate the subscription.
     First,
-    /// This many messages of its publisher are missing for good. The message counts as next when it is passed again.
+    /// Number of earlier messages lost. The message is not recorded: report the gap, then check the same message again.
     Gap(u64),
     /// Duplicate.
     Duplicate,
-    /// Out of order: a later message of its publisher came first. It was reported as missed or as part of a loss, or
+    /// Out of order: a later message of its publisher came first. The message was reported as part of a gap, or
     /// predates the subscription.
     OutOfOrder,
 }
@@ -87,15 +87,15 @@ pub struct MessageIdTracker {
     last: Option<(u64, PublisherProgress)>,
     /// All other publishers.
     others: HashMap<u64, PublisherProgress>,
-    /// Number of uncounted losses reported, each for all publishers.
-    losses_reported: u64,
+    /// Number of uncounted gaps reported, each for all publishers.
+    gaps_reported: u64,
     /// Number of messages seen.
     messages_seen: u64,
     duplicates: u64,
     out_of_order: u64,
-    /// Publisher and numbers that were missing when a later message of that publisher came, the oldest run first.
-    holes: VecDeque<(u64, Range<u64>)>,
-    /// Whether a published loss is delivered as a message.
+    /// Publisher and numbers of each gap, the oldest first; numbers that arrive late are removed.
+    gaps: VecDeque<(u64, Range<u64>)>,
+    /// Whether a published gap is delivered as a message.
     is_bridge: bool,
 }
 
@@ -106,16 +106,16 @@ pub struct LastMessage {
     pub publisher: u64,
     /// Next sequence number of the publisher.
     pub next: u64,
-    /// A loss was reported after that message: numbers that are missing next are part of it.
-    pub is_loss_reported: bool,
+    /// An uncounted gap was reported after that message: numbers that are missing next are part of that gap.
+    pub is_gap_reported: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct PublisherProgress {
     /// Next sequence number.
     next: u64,
-    /// Number of uncounted losses that had been reported at the publisher's last message.
-    losses_reported: u64,
+    /// Number of uncounted gaps that had been reported at the publisher's last message.
+    gaps_reported: u64,
     /// Number of messages seen up to the publisher's last message.
     seen_at: u64,
 }
@@ -123,48 +123,48 @@ struct PublisherProgress {
 impl MessageIdTracker {
     /// Classifies a message and records it.
     #[inline]
-    pub fn check(&mut self, origin: MessageId) -> SequenceCheck {
+    pub fn check(&mut self, id: MessageId) -> SequenceCheck {
         self.messages_seen += 1;
         if let Some((publisher, progress)) = &mut self.last
-            && *publisher == origin.publisher
-            && progress.next == origin.sequence
+            && *publisher == id.publisher
+            && progress.next == id.sequence
         {
             *progress = PublisherProgress {
-                next: origin.sequence.saturating_add(1),
-                losses_reported: self.losses_reported,
+                next: id.sequence.saturating_add(1),
+                gaps_reported: self.gaps_reported,
                 seen_at: self.messages_seen,
             };
             return SequenceCheck::InOrder;
         }
-        self.check_other_publisher(origin)
+        self.check_unexpected(id)
     }
 
-    /// Records that an uncounted loss was reported: numbers that are missing next are part of it.
-    pub fn loss_reported(&mut self) {
-        self.losses_reported += 1;
+    /// Records that an uncounted gap was reported: numbers that are missing next are part of that gap.
+    pub fn gap_reported(&mut self) {
+        self.gaps_reported += 1;
     }
 
     /// Returns a tracker that has seen only these, the last message of each of some publishers, the most recent first.
     pub fn resumed_after(seen: impl IntoIterator<Item = LastMessage>) -> Self {
         let progress = |last: &LastMessage| PublisherProgress {
             next: last.next,
-            losses_reported: u64::from(!last.is_loss_reported),
+            gaps_reported: u64::from(!last.is_gap_reported),
             seen_at: 0,
         };
         let mut seen = seen.into_iter().map(|last| (last.publisher, progress(&last)));
-        Self { last: seen.next(), others: seen.collect(), losses_reported: 1, ..Self::default() }
+        Self { last: seen.next(), others: seen.collect(), gaps_reported: 1, ..Self::default() }
     }
 
-    /// Returns the message seen last; `None` if none had an origin.
+    /// Returns the message seen last; `None` if none had a message id.
     pub fn last(&self) -> Option<LastMessage> {
         self.last.map(|(publisher, progress)| self.last_message(publisher, progress))
     }
 
     /// Returns whether a message, or a later one of its publisher, was seen; true if no message with an id was seen.
-    pub fn has_seen(&self, origin: MessageId) -> bool {
-        let last = self.last.filter(|&(publisher, _)| publisher == origin.publisher).map(|(_, progress)| progress);
-        let known = last.or_else(|| self.others.get(&origin.publisher).copied());
-        self.last.is_none() || known.is_some_and(|progress| origin.sequence < progress.next)
+    pub fn has_seen(&self, id: MessageId) -> bool {
+        let last = self.last.filter(|&(publisher, _)| publisher == id.publisher).map(|(_, progress)| progress);
+        let known = last.or_else(|| self.others.get(&id.publisher).copied());
+        self.last.is_none() || known.is_some_and(|progress| id.sequence < progress.next)
     }
 
     /// Returns the last message of each of the most recent publishers, the most recent first.
@@ -176,16 +176,16 @@ impl MessageIdTracker {
     }
 
     fn last_message(&self, publisher: u64, progress: PublisherProgress) -> LastMessage {
-        let is_loss_reported = progress.losses_reported != self.losses_reported;
-        LastMessage { publisher, next: progress.next, is_loss_reported }
+        let is_gap_reported = progress.gaps_reported != self.gaps_reported;
+        LastMessage { publisher, next: progress.next, is_gap_reported }
     }
 
-    /// Switches to delivering a published loss as its message, for a bridge.
+    /// Switches to delivering a published gap as its message, for a bridge.
     pub fn enable_bridge_mode(&mut self) {
         self.is_bridge = true;
     }
 
-    /// Returns whether a published loss is delivered as its message.
+    /// Returns whether a published gap is delivered as its message.
     pub fn is_bridge(&self) -> bool {
         self.is_bridge
     }
@@ -200,30 +200,30 @@ impl MessageIdTracker {
         self.out_of_order
     }
 
-    fn check_other_publisher(&mut self, origin: MessageId) -> SequenceCheck {
+    fn check_unexpected(&mut self, id: MessageId) -> SequenceCheck {
         if let Some((publisher, progress)) = self.last.take() {
             self.others.insert(publisher, progress);
         }
-        let known = self.others.remove(&origin.publisher);
+        let known = self.others.remove(&id.publisher);
         let next = known.map_or(0, |progress| progress.next);
         let check = match known {
-            Some(_) if origin.sequence < next => match self.fill_hole(origin) {
+            Some(_) if id.sequence < next => match self.fill_gap(id) {
                 true => SequenceCheck::OutOfOrder,
                 false => SequenceCheck::Duplicate,
             },
-            Some(progress) if origin.sequence > next && progress.losses_reported == self.losses_reported => {
-                SequenceCheck::Gap(origin.sequence - next)
+            Some(progress) if id.sequence > next && progress.gaps_reported == self.gaps_reported => {
+                SequenceCheck::Gap(id.sequence - next)
             }
-            None if origin.sequence > 0 => SequenceCheck::First,
+            None if id.sequence > 0 => SequenceCheck::First,
             _ => SequenceCheck::InOrder,
         };
-        if origin.sequence > next {
-            self.open_hole(origin.publisher, next..origin.sequence);
+        if id.sequence > next {
+            self.open_gap(id.publisher, next..id.sequence);
         }
         let next = match check {
             SequenceCheck::Duplicate | SequenceCheck::OutOfOrder => next,
-            SequenceCheck::Gap(_) => origin.sequence,
-            SequenceCheck::InOrder | SequenceCheck::First => origin.sequence.saturating_add(1),
+            SequenceCheck::Gap(_) => id.sequence,
+            SequenceCheck::InOrder | SequenceCheck::First => id.sequence.saturating_add(1),
         };
         self.duplicates += u64::from(check == SequenceCheck::Duplicate);
         self.out_of_order += u64::from(check == SequenceCheck::OutOfOrder);
@@ -231,34 +231,33 @@ impl MessageIdTracker {
             self.evict_silent_publisher();
         }
         self.last = Some((
-            origin.publisher,
-            PublisherProgress { next, losses_reported: self.losses_reported, seen_at: self.messages_seen },
+            id.publisher,
+            PublisherProgress { next, gaps_reported: self.gaps_reported, seen_at: self.messages_seen },
         ));
         check
     }
 
-    /// Records these numbers as missing.
-    fn open_hole(&mut self, publisher: u64, numbers: Range<u64>) {
-        if self.holes.len() >= MAX_HOLES {
-            self.holes.pop_front();
+    /// Records these numbers as a gap.
+    fn open_gap(&mut self, publisher: u64, numbers: Range<u64>) {
+        if self.gaps.len() >= MAX_GAPS {
+            self.gaps.pop_front();
         }
-        self.holes.push_back((publisher, numbers));
+        self.gaps.push_back((publisher, numbers));
     }
 
-    /// Removes this number from the missing ones; returns whether it was missing.
-    fn fill_hole(&mut self, origin: MessageId) -> bool {
-        let has_number = |(publisher, numbers): &(u64, Range<u64>)| {
-            *publisher == origin.publisher && numbers.contains(&origin.sequence)
-        };
-        let Some(index) = self.holes.iter().rposition(has_number) else { return false };
-        let (_, numbers) = &mut self.holes[index];
-        let behind = origin.sequence + 1..numbers.end;
-        numbers.end = origin.sequence;
+    /// Removes this number from its gap; returns whether a gap had it.
+    fn fill_gap(&mut self, id: MessageId) -> bool {
+        let has_number =
+            |(publisher, numbers): &(u64, Range<u64>)| *publisher == id.publisher && numbers.contains(&id.sequence);
+        let Some(index) = self.gaps.iter().rposition(has_number) else { return false };
+        let (_, numbers) = &mut self.gaps[index];
+        let behind = id.sequence + 1..numbers.end;
+        numbers.end = id.sequence;
         if numbers.is_empty() {
-            self.holes.remove(index);
+            self.gaps.remove(index);
         }
         if !behind.is_empty() {
-            self.open_hole(origin.publisher, behind);
+            self.open_gap(id.publisher, behind);
         }
         true
     }
@@ -267,7 +266,7 @@ impl MessageIdTracker {
         let silent = self.others.iter().min_by_key(|(_, progress)| progress.seen_at).map(|(&publisher, _)| publisher);
         if let Some(silent) = silent {
             self.others.remove(&silent);
-            self.holes.retain(|(publisher, _)| *publisher != silent);
+            self.gaps.retain(|(publisher, _)| *publisher != silent);
         }
     }
 }
@@ -324,7 +323,7 @@ mod tests {
         for publisher in [1, 2] {
             assert_eq!(tracker.check(from(publisher, 0)), SequenceCheck::InOrder);
         }
-        tracker.loss_reported();
+        tracker.gap_reported();
         for publisher in [1, 2] {
             assert_eq!(tracker.check(from(publisher, 0)), SequenceCheck::Duplicate, "it was seen before the loss");
             assert_eq!(tracker.check(from(publisher, 1)), SequenceCheck::InOrder);
@@ -337,7 +336,7 @@ mod tests {
     fn numbers_missing_after_a_reported_loss_are_part_of_it() {
         let mut tracker = MessageIdTracker::default();
         assert_eq!(tracker.check(from(1, 0)), SequenceCheck::InOrder);
-        tracker.loss_reported();
+        tracker.gap_reported();
         assert_eq!(tracker.check(from(1, 7)), SequenceCheck::InOrder);
         assert_eq!(tracker.check(from(1, 9)), SequenceCheck::Gap(1));
     }
@@ -351,16 +350,16 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_bounded_and_the_newest_stay() {
+    fn gaps_are_bounded_and_the_newest_stay() {
         let mut tracker = MessageIdTracker::default();
         assert_eq!(tracker.check(from(1, 0)), SequenceCheck::InOrder);
-        for number in (2..=4 * MAX_HOLES as u64).step_by(2) {
+        for number in (2..=4 * MAX_GAPS as u64).step_by(2) {
             assert_eq!(tracker.check(from(1, number)), SequenceCheck::Gap(1));
             assert_eq!(tracker.check(from(1, number)), SequenceCheck::InOrder);
         }
-        assert!(tracker.holes.len() <= MAX_HOLES);
+        assert!(tracker.gaps.len() <= MAX_GAPS);
         assert_eq!(tracker.check(from(1, 1)), SequenceCheck::Duplicate, "it was forgotten that it was missing");
-        assert_eq!(tracker.check(from(1, 4 * MAX_HOLES as u64 - 1)), SequenceCheck::OutOfOrder);
+        assert_eq!(tracker.check(from(1, 4 * MAX_GAPS as u64 - 1)), SequenceCheck::OutOfOrder);
     }
 
     proptest! {

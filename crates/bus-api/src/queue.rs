@@ -74,15 +74,16 @@ pub struct QueueCapabilities {
 
 impl QueueCapabilities {
     /// Rejects a limit of deliveries where they are not counted. The kind of delivery is not checked here.
-    pub fn check(&self, transport: &'static str, config: &QueueConfig) -> Result<(), ConnectError> {
+    pub fn check_max_deliveries(&self, transport: &'static str, config: &QueueConfig) -> Result<(), ConnectError> {
         if config.max_deliveries.is_none()
             || self.counts_deliveries && config.delivery == DeliveryGuarantee::AtLeastOnce
         {
             return Ok(());
         }
-        let remedy = match (self.counts_deliveries, config.delivery) {
-            (true, _) => "at most once each message is delivered once; use 'at-least-once', or no limit",
-            (false, _) => "use a queue of redis://…?streams, nats://…?jetstream or amqp://…?durable, or no limit",
+        let remedy = if self.counts_deliveries {
+            "at most once each message is delivered once; use 'at-least-once', or no limit"
+        } else {
+            "use a queue of redis://…?streams, nats://…?jetstream or amqp://…?durable, or no limit"
         };
         Err(ConnectError::Unsupported { transport, what: "count how often a message was delivered".to_owned(), remedy })
     }

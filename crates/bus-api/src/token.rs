@@ -75,8 +75,8 @@ impl fmt::Display for ResumeToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d] = self.words;
         write!(f, "{}:{a:x},{b:x},{c:x},{d:x}", self.transport())?;
-        for LastMessage { publisher, next, is_loss_reported } in self.seen.iter().flatten() {
-            write!(f, ":{publisher:x},{next:x},{}", u8::from(*is_loss_reported))?;
+        for LastMessage { publisher, next, is_gap_reported } in self.seen.iter().flatten() {
+            write!(f, ":{publisher:x},{next:x},{}", u8::from(*is_gap_reported))?;
         }
         Ok(())
     }
@@ -98,8 +98,8 @@ fn parse(text: &str) -> Option<ResumeToken> {
     for slot in &mut seen {
         let Some(last) = parts.next() else { break };
         let [publisher, next, flag] = numbers(last)?;
-        let is_loss_reported = [false, true].get(usize::try_from(flag).ok()?).copied()?;
-        *slot = Some(LastMessage { publisher, next, is_loss_reported });
+        let is_gap_reported = [false, true].get(usize::try_from(flag).ok()?).copied()?;
+        *slot = Some(LastMessage { publisher, next, is_gap_reported });
     }
     parts.next().is_none().then_some(ResumeToken { transport, words, seen })
 }
@@ -123,27 +123,27 @@ mod tests {
             let mut tracker = MessageIdTracker::default();
             let fresh = ResumeToken::new("redis+streams", words, &tracker);
             prop_assert_eq!(fresh.to_string().parse(), Ok(fresh));
-            let origin = MessageId { clock: 1, publisher, sequence: number };
-            tracker.check(origin);
+            let id = MessageId { clock: 1, publisher, sequence: number };
+            tracker.check(id);
             let token = ResumeToken::new("kafka", words, &tracker);
             prop_assert_eq!(token.to_string().parse(), Ok(token));
             let (read, mut tracker) = token.read("kafka").unwrap();
             prop_assert_eq!(read, words);
             if number < u64::MAX - 3 {
-                prop_assert_eq!(tracker.check(origin), SequenceCheck::Duplicate);
-                prop_assert_eq!(tracker.check(MessageId { sequence: number + 3, ..origin }), SequenceCheck::Gap(2));
+                prop_assert_eq!(tracker.check(id), SequenceCheck::Duplicate);
+                prop_assert_eq!(tracker.check(MessageId { sequence: number + 3, ..id }), SequenceCheck::Gap(2));
             }
             prop_assert!(token.read("nats").is_err());
         }
 
         #[test]
         fn a_loss_reported_before_a_token_is_not_reported_after_it(number in 0..u64::MAX - 3) {
-            let (mut tracker, origin) = (MessageIdTracker::default(), MessageId { clock: 1, publisher: 2, sequence: number });
-            tracker.check(origin);
-            tracker.loss_reported();
+            let (mut tracker, id) = (MessageIdTracker::default(), MessageId { clock: 1, publisher: 2, sequence: number });
+            tracker.check(id);
+            tracker.gap_reported();
             let token: ResumeToken = ResumeToken::new("kafka", [1; 4], &tracker).to_string().parse().unwrap();
             let (_, mut tracker) = token.read("kafka").unwrap();
-            prop_assert_eq!(tracker.check(MessageId { sequence: number + 3, ..origin }), SequenceCheck::InOrder);
+            prop_assert_eq!(tracker.check(MessageId { sequence: number + 3, ..id }), SequenceCheck::InOrder);
         }
 
         #[test]

@@ -74,7 +74,7 @@ pub struct Message<'a> {
 impl Message<'_> {
     /// Returns whether the stamp was taken by `clock`, that of this host since its last boot.
     pub fn is_of_clock(&self, clock: u64) -> bool {
-        self.id.is_none_or(|origin| origin.clock == clock)
+        self.id.is_none_or(|id| id.clock == clock)
     }
 }
 
@@ -134,8 +134,8 @@ pub struct Capabilities {
     pub single_publisher: bool,
     /// A subscriber can query whether a publisher is alive.
     pub publisher_liveness: bool,
-    /// A batch becomes visible at once: a subscriber that sees its first message finds all of it. Holds up to a
-    /// sixteenth of the topic, where a message takes its length and 16 bytes, rounded up to 64.
+    /// A batch becomes visible at once: a subscriber that sees its first message finds the whole batch. Guaranteed for
+    /// batches up to 1/16 of the topic's capacity, where a message takes its length and 16 bytes, rounded up to 64.
     pub whole_batches: bool,
     /// Policies available here; the default first.
     pub policies: &'static [Policy],
@@ -187,8 +187,8 @@ impl TopicConfig {
 
 /// Publisher of one topic.
 pub trait Publisher: Send {
-    /// Publishes one message. After an error nothing of it is published and the caller keeps it, except after
-    /// [`PublishError::Unknown`], where it may be published now or later.
+    /// Publishes one message. After an error the message is not published and the caller keeps it, except after
+    /// [`PublishError::Unknown`], where the message may be published now or later.
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError>;
 
     /// Publishes messages that share a stamp, as cheaply as the transport can; an error states the fate of each. They
@@ -200,19 +200,20 @@ pub trait Publisher: Send {
         Ok(())
     }
 
-    /// Publishes a message of another bus. On a broker it keeps its origin, so that subscribers detect its duplicates
-    /// and gaps as at the source; a log has no place for an origin. Errors are those of [`publish`](Self::publish).
+    /// Publishes a message of another bus. On a broker the message keeps its id, so that subscribers detect its
+    /// duplicates and gaps as at the source; a log has no place for an id. Errors are those of
+    /// [`publish`](Self::publish).
     fn publish_with_id(&mut self, _id: MessageId, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         self.publish(stamp, kind, payload)
     }
 
-    /// Publishes a loss that occurred upstream: each subscriber gets [`SubscriptionEvent::Gap`].
+    /// Publishes a gap that occurred upstream: each subscriber gets [`SubscriptionEvent::Gap`].
     fn publish_gap(&mut self, stamp: u64, gap: Gap) -> Result<(), PublishError> {
         self.publish(stamp, GAP_KIND, &gap.encode())
     }
 
     /// Resolves the messages that the last call left in doubt, and resends them if need be as the same messages; the
-    /// next call that publishes gives them up. The error counts messages among those in doubt.
+    /// next call that publishes gives them up. Indexes in the error count only messages in doubt.
     fn resend(&mut self) -> Result<(), BatchError> {
         Ok(())
     }

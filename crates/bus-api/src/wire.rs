@@ -5,9 +5,9 @@
 //!   │ stamp  │ kind │ tickpt2  │ clock   │ publisher │ number  │ payload …
 //! ```
 //! Numbers are little-endian. The stamp is in ticks of the publisher's host, followed by the id of that host's clock,
-//! the publisher id and the publisher's sequence number ([`MessageId`]). A header of 16 bytes that ends with the mark
-//! `tickpt1` is accepted too, without an origin. Messages of other programs have no header: a subscriber gets them as
-//! [`SubscriptionEvent::Foreign`], and a puller takes them if it was opened so, or else refuses or skips them.
+//! the publisher id and the publisher's sequence number ([`MessageId`]). A header of 16 bytes that ends with the magic
+//! `tickpt1` is accepted too, without a message id. Messages of other programs have no header: a subscriber gets them
+//! as [`SubscriptionEvent::Foreign`], and a puller takes them if it was opened so, or else refuses or skips them.
 
 use crate::message_id::{MessageId, MessageIdTracker, SequenceCheck};
 use crate::{BatchError, ConnectError, ForeignMessage, Gap, Message, PublishError, SubscriptionEvent};
@@ -15,12 +15,12 @@ use crate::{BatchError, ConnectError, ForeignMessage, Gap, Message, PublishError
 /// Header size, in bytes.
 pub const HEADER_BYTES: usize = 40;
 
-/// Header size of a message without an origin, in bytes.
+/// Header size of a message without a message id, in bytes.
 const SHORT_HEADER_BYTES: usize = 16;
-/// Mark of a message with this header; its last letter is the format's version.
-const MARK: [u8; 7] = *b"tickpt2";
-/// Mark of a message without an origin.
-const SHORT_MARK: [u8; 7] = *b"tickpt1";
+/// Magic of a message with this header; its last letter is the format's version.
+const MAGIC: [u8; 7] = *b"tickpt2";
+/// Magic of a message without a message id.
+const SHORT_MAGIC: [u8; 7] = *b"tickpt1";
 
 /// First kind that users can choose; lower kinds are reserved on every transport.
 pub const FIRST_KIND: u8 = 16;
@@ -29,21 +29,21 @@ pub const FIRST_KIND: u8 = 16;
 pub const MAX_NAME_BYTES: usize = 128;
 
 /// Returns the header that precedes a payload.
-pub fn header(stamp: u64, kind: u8, origin: MessageId) -> [u8; HEADER_BYTES] {
+pub fn header(stamp: u64, kind: u8, id: MessageId) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&stamp.to_le_bytes());
     bytes[8] = kind;
-    bytes[9..16].copy_from_slice(&MARK);
-    bytes[16..24].copy_from_slice(&origin.clock.to_le_bytes());
-    bytes[24..32].copy_from_slice(&origin.publisher.to_le_bytes());
-    bytes[32..].copy_from_slice(&origin.sequence.to_le_bytes());
+    bytes[9..16].copy_from_slice(&MAGIC);
+    bytes[16..24].copy_from_slice(&id.clock.to_le_bytes());
+    bytes[24..32].copy_from_slice(&id.publisher.to_le_bytes());
+    bytes[32..].copy_from_slice(&id.sequence.to_le_bytes());
     bytes
 }
 
 /// Returns a whole message, header and payload.
-pub fn encode(stamp: u64, kind: u8, origin: MessageId, payload: &[u8]) -> Vec<u8> {
+pub fn encode(stamp: u64, kind: u8, id: MessageId, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
-    bytes.extend_from_slice(&header(stamp, kind, origin));
+    bytes.extend_from_slice(&header(stamp, kind, id));
     bytes.extend_from_slice(payload);
     bytes
 }
@@ -52,23 +52,22 @@ pub fn encode(stamp: u64, kind: u8, origin: MessageId, payload: &[u8]) -> Vec<u8
 #[inline]
 pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
     let (short, rest) = bytes.split_first_chunk::<SHORT_HEADER_BYTES>()?;
-    let (kind, mark) = (short[8], &short[9..]);
+    let (kind, magic) = (short[8], &short[9..]);
     if kind < FIRST_KIND {
         return None;
     }
     let stamp = read_u64(short, 0);
-    if mark == SHORT_MARK {
+    if magic == SHORT_MAGIC {
         return Some(Message { sequence: None, stamp, kind, payload: rest, id: None });
     }
     let (header, payload) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-    let origin =
-        MessageId { clock: read_u64(header, 16), publisher: read_u64(header, 24), sequence: read_u64(header, 32) };
-    (mark == MARK).then_some(Message { sequence: None, stamp, kind, payload, id: Some(origin) })
+    let id = MessageId { clock: read_u64(header, 16), publisher: read_u64(header, 24), sequence: read_u64(header, 32) };
+    (magic == MAGIC).then_some(Message { sequence: None, stamp, kind, payload, id: Some(id) })
 }
 
 /// Passes the event in these bytes to the handler; a duplicate or late message makes none. If messages of its publisher
 /// are missing, it reports that gap instead and returns false, and the caller passes the same bytes again. A gap that
-/// the topic's own count shows must be [reported](MessageIdTracker::loss_reported) to the tracker first.
+/// the topic's own count shows must be [reported](MessageIdTracker::gap_reported) to the tracker first.
 #[inline]
 pub fn deliver(
     tracker: &mut MessageIdTracker,
@@ -80,8 +79,8 @@ pub fn deliver(
         handler(SubscriptionEvent::Foreign(ForeignMessage { sequence, bytes, details: None }));
         return true;
     };
-    if let Some(origin) = message.id {
-        match tracker.check(origin) {
+    if let Some(id) = message.id {
+        match tracker.check(id) {
             SequenceCheck::Duplicate | SequenceCheck::OutOfOrder => return true,
             SequenceCheck::Gap(missed) => {
                 handler(SubscriptionEvent::Gap(Gap::Missed(missed)));
@@ -92,11 +91,11 @@ pub fn deliver(
     }
     let message = Message { sequence, ..message };
     let event = SubscriptionEvent::from_message(message);
-    let is_news = matches!(event, SubscriptionEvent::Gap(_));
-    if is_news {
-        tracker.loss_reported();
+    let is_gap = matches!(event, SubscriptionEvent::Gap(_));
+    if is_gap {
+        tracker.gap_reported();
     }
-    handler(if is_news && tracker.is_bridge() { SubscriptionEvent::Message(message) } else { event });
+    handler(if is_gap && tracker.is_bridge() { SubscriptionEvent::Message(message) } else { event });
     true
 }
 
@@ -154,19 +153,19 @@ pub fn check_name(what: &str, name: &str) -> Result<(), ConnectError> {
 mod tests {
     use super::*;
 
-    const ORIGIN: MessageId = MessageId { clock: u64::MAX, publisher: 0x1122_3344_5566_7788, sequence: 9 };
+    const ID: MessageId = MessageId { clock: u64::MAX, publisher: 0x1122_3344_5566_7788, sequence: 9 };
 
     #[test]
     fn a_message_is_decoded_as_it_was_encoded() {
-        let bytes = encode(0x0102_0304_0506_0708, 200, ORIGIN, b"payload");
+        let bytes = encode(0x0102_0304_0506_0708, 200, ID, b"payload");
         let message = decode(&bytes).unwrap();
         assert_eq!((message.stamp, message.kind, message.payload), (0x0102_0304_0506_0708, 200, &b"payload"[..]));
-        assert_eq!(message.id, Some(ORIGIN));
-        assert_eq!(decode(&header(7, FIRST_KIND, ORIGIN)).unwrap().payload, b"");
+        assert_eq!(message.id, Some(ID));
+        assert_eq!(decode(&header(7, FIRST_KIND, ID)).unwrap().payload, b"");
     }
 
     #[test]
-    fn a_message_without_an_origin_is_read() {
+    fn a_message_without_an_id_is_read() {
         let bytes = b"\x07\0\0\0\0\0\0\0\x10tickpt1payload";
         let found = Message { sequence: None, stamp: 7, kind: 16, payload: b"payload", id: None };
         assert_eq!(decode(bytes), Some(found));
@@ -174,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_subscriber_gets_each_message_once_and_each_gap_in_its_place() {
-        let encoded = |number| encode(number, 16, MessageId { sequence: number, ..ORIGIN }, b"");
+        let encoded = |number| encode(number, 16, MessageId { sequence: number, ..ID }, b"");
         let (mut tracker, mut events) = (MessageIdTracker::default(), Vec::new());
         for number in [0, 1, 1, 3, 2, 4] {
             let mut hand_over = || {
@@ -189,18 +188,18 @@ mod tests {
         }
         assert_eq!(events, ["0", "1", "Gap(Missed(1))", "3", "4"]);
         // A gap that the topic's own count has reported is not reported again by sequence numbers.
-        tracker.loss_reported();
+        tracker.gap_reported();
         assert!(deliver(&mut tracker, Some(9), &encoded(7), &mut |_| {}));
-        assert_eq!(tracker.check(MessageId { sequence: 8, ..ORIGIN }), SequenceCheck::InOrder);
+        assert_eq!(tracker.check(MessageId { sequence: 8, ..ID }), SequenceCheck::InOrder);
     }
 
     #[test]
     fn foreign_messages_are_not_decoded() {
-        let mut padded = header(1, 16, ORIGIN);
+        let mut padded = header(1, 16, ID);
         padded[12] = 1;
         // A time and a size, as other programs write them.
         let counted = [7, 0, 0, 0, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 1, 2];
-        let cut = &header(1, 16, ORIGIN)[..HEADER_BYTES - 1];
+        let cut = &header(1, 16, ID)[..HEADER_BYTES - 1];
         for foreign in [
             &b""[..],
             b"hello",
@@ -209,7 +208,7 @@ mod tests {
             &counted,
             &padded,
             cut,
-            &header(1, 15, ORIGIN),
+            &header(1, 15, ID),
         ] {
             assert_eq!(decode(foreign), None, "{foreign:?}");
             assert_eq!(decode_pulled(foreign, None), None);

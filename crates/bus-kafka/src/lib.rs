@@ -240,14 +240,14 @@ impl Connection for KafkaBus {
     }
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
+        self.queue_capabilities().check_max_deliveries(TRANSPORT.name, config)?;
         let server_name = names::queue(queue)?;
         let partitions = self.ensure_queue(&server_name)?;
         Ok(Box::new(KafkaPublisher::of_queue(self.cluster.clone(), server_name, partitions)?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
+        self.queue_capabilities().check_max_deliveries(TRANSPORT.name, config)?;
         let server_name = names::queue(queue)?;
         self.ensure_queue(&server_name)?;
         adaptive::puller(wait, KafkaPuller::open(self.cluster.clone(), &server_name, config, wait)?)

@@ -83,7 +83,7 @@ impl KafkaPosition {
     /// Reports a gap found by the topic's offsets, and moves behind it.
     pub fn report_gap(&mut self, ahead: UnreportedGap, hand_over: &mut dyn FnMut(SubscriptionEvent<'_>)) {
         (self.next, self.fingerprint) = (ahead.next, 0);
-        self.tracker.loss_reported();
+        self.tracker.gap_reported();
         hand_over(SubscriptionEvent::Gap(ahead.gap));
     }
 

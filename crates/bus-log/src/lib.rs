@@ -207,12 +207,12 @@ impl Connection for LogBus {
     }
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
+        self.queue_capabilities().check_max_deliveries(TRANSPORT.name, config)?;
         queue::pusher(self.queue_path(queue)?, config, &self.clock)
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
+        self.queue_capabilities().check_max_deliveries(TRANSPORT.name, config)?;
         queue::puller(self.queue_path(queue)?, config.delivery, wait, self.clock)
     }
 

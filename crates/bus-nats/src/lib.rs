@@ -25,14 +25,14 @@
 //! | capacity of a topic | not applicable | `overwrite`: a bound in bytes; `keep`: no bound |
 //! | queue | a queue group: at most once, to pullers subscribed then | a stream: at least once, or at most once |
 //!
-//! The names of topics and queues on the server are in `names.rs`; usual names are their own subjects.
+//! `names.rs` maps topics and queues to subjects and streams of the server; a usual topic name is its own subject.
 //!
-//! **Servers and logins.** `nats://A:1,B:2` means the first of these servers that answers, chosen anew for each
-//! connection; with JetStream, a server without JetStream or without a leader is passed over for the next server, until
-//! that server reports the same. A login by a file is `?creds=FILE` (a signed token and its key, as `nsc` writes them)
-//! or `?nkey=FILE` (a file with the seed `SU…`). Files are read at each connection. `?tls`, or the scheme `tls://`,
-//! requires TLS, with `ca=FILE`, and `cert=FILE&key=FILE` for servers that ask for a client certificate. A server
-//! without TLS is refused then; without `tls`, a server that requires TLS is refused.
+//! **Servers and logins.** With `nats://A:1,B:2` each connection goes to the first of these servers that answers. With
+//! JetStream, a server that has no JetStream, or whose cluster has no leader, is skipped for the next server of the
+//! URL; if all of them are like that, the error is the last server's. A login by a file is `?creds=FILE` (a signed
+//! token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed `SU…`). Files are read at each
+//! connection. `?tls`, or the scheme `tls://`, requires TLS, with `ca=FILE`, and `cert=FILE&key=FILE` for servers that
+//! ask for a client certificate. Then a server without TLS is refused; without `tls`, a server that requires TLS.
 //!
 //! **Storage.** A topic that overwrites also expires messages by age, if an age is given; the shortest is 100 ms. With
 //! `?jetstream` topics and queues are in the server's memory, and lost with the server. `?jetstream&durable` keeps them
@@ -54,17 +54,17 @@
 //!   NATS refuses for a missing permission shows in the next call, because core NATS confirms nothing.
 //! * Each subscriber and each puller has a thread, which also reconnects after a loss. With core NATS a subscriber
 //!   reports a loss as [`Gap::Reconnected`](tickpath_bus_api::Gap), a puller as `MessagesLost`. With JetStream a
-//!   subscriber resumes at the next sequence number, and overwritten messages are counted. `Reconnected` there means
-//!   that the topic was removed or lost and begins anew at 0, or that the topic has come back with fewer messages than
-//!   were read, as from a backup, and the subscriber resumes behind those; a topic that has grown beyond what was read
-//!   before the subscriber looked is not detected. The same holds for a subscriber that resumes from a
-//!   [token](tickpath_bus_api::Subscriber::resume_token), which holds the next sequence number, the stream's creation
-//!   time, and the time of the last message that was read.
+//!   subscriber resumes at the next sequence number and counts overwritten messages. It reports `Gap::Reconnected` in
+//!   two cases: the topic's stream was replaced, and the subscriber starts at its message 0; or the stream has lost
+//!   messages that were read (restored from a backup), and the subscriber resumes at the first unread message. A
+//!   restored stream that has grown beyond the read messages by then is not detected. A subscriber that resumes from a
+//!   [token](tickpath_bus_api::Subscriber::resume_token) checks the same: the token holds the next sequence number, the
+//!   stream's creation time, and the time of the last message that was read.
 //! * With core NATS at most [`MAX_UNREAD_BYTES`] lie unread in a subscriber or puller, counting 256 bytes of overhead
 //!   per message, and 32 MiB more in the client library. A subscriber or puller that is further behind is cut off, and
 //!   reports it like a lost connection.
-//! * A cluster without a leader, as during its start, is waited for up to 4 s when a connection is opened, asks or
-//!   sends, shared by the servers of the URL; subscribers and pullers wait until the cluster has a leader.
+//! * While a cluster has no leader, as during its start, a call that opens, sends or asks waits up to 4 s for the
+//!   election, in total for all servers of the URL. Subscribers and pullers wait until the cluster has a leader.
 //! * A subscriber to JetStream requests at most 1,024 messages ahead and at most 8 MiB per request, and nothing more
 //!   while 32 MiB lie unread in the process. A puller requests what its call hands over: as many messages as the queue
 //!   has, up to 1,024 messages or 8 MiB, and the call waits for them, at most a second. Only a call that finds nothing
@@ -295,7 +295,7 @@ impl Connection for NatsBus {
     }
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
+        self.queue_capabilities().check_max_deliveries(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         self.check_delivery(config.delivery)?;
         let stream = self.server.storage.map(|storage| stream::queue_stream_config(queue, storage));
@@ -304,7 +304,7 @@ impl Connection for NatsBus {
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
+        self.queue_capabilities().check_max_deliveries(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         self.check_delivery(config.delivery)?;
         let server = self.server.clone();

@@ -89,7 +89,7 @@ impl Subscriber for NatsSubscriber {
         arrivals.take_arrivals(limit, false, |arrival| match arrival {
             TopicArrival::Gap { gap, position: behind } => {
                 handler(SubscriptionEvent::Gap(gap));
-                tracker.loss_reported();
+                tracker.gap_reported();
                 *position = behind.or(*position);
                 (1, None)
             }

@@ -22,8 +22,8 @@
 //!
 //! `rediss://`, or `?tls`, requires TLS: `ca=FILE` names the trusted authorities (default: those of this host),
 //! `cert=FILE&key=FILE` the client certificate. Of several servers, the first that answers and is a master is used;
-//! with `sentinel=NAME` the servers are sentinels, which are asked for the master of that name. Queues, and topics with
-//! the policy `overwrite`, need version 6.2 or newer.
+//! with `sentinel=NAME` the servers are sentinels, which are asked for the master of that name. Queues, and stream
+//! topics with the policy `overwrite`, need version 6.2 or newer.
 //!
 //! With `cluster` the servers are nodes of a cluster, and any node that answers is asked which one holds a name; a
 //! topic or queue lies on one node as a whole. When its slot moves, the next connection goes to the new node, and
@@ -53,9 +53,9 @@
 //! its own limit, and one on a stream by the longest limit of all pullers that hold something. A sleeping puller polls
 //! four times a second for returned messages. At most once, a message in flight when the connection breaks is lost, and
 //! messages that a dropped puller had fetched but not handed over go back: to the front of a list, to the end of a
-//! stream. One call takes up to 100 messages, fewer after long ones, so that they have about [`MAX_PULLED_BYTES`]; at
-//! least once from a list that bound is exact, but for a single longer message. `list_at_least_once.rs` draws the keys
-//! beside a list.
+//! stream. One call takes up to 100 messages (at least once from a list, up to 1,024), fewer after long ones, so that
+//! they have about [`MAX_PULLED_BYTES`]; at least once from a list that bound is exact, but for a single longer
+//! message. `list_at_least_once.rs` draws the keys beside a list.
 //!
 //! At least once, a single message can be given back: it goes to the next puller that polls, within a third of a second
 //! if that puller sleeps, and within a second on a stream that always has new entries. Streams count deliveries, and a
@@ -79,7 +79,7 @@
 //!
 //! # Invariants
 //!
-//! * On a server of the user the adapter changes no setting, and leaves nothing behind.
+//! * On a server of the user the adapter changes no setting, and leaves no keys but topics and queues.
 //! * An answer is bounded in bytes, in values and in nesting before any of it is kept (`resp.rs`): 8 MiB where it
 //!   brings no message, 64 MiB more for each message that was asked for. A server that exceeds a bound, or sends bytes
 //!   that no request asked for, is disconnected, and the error names the bound.
@@ -313,7 +313,7 @@ impl Connection for RedisBus {
     }
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
-        self.queue_capabilities().check(self.transport(), config)?;
+        self.queue_capabilities().check_max_deliveries(self.transport(), config)?;
         check_name("queue", queue)?;
         self.check_dead_letters(queue, config)?;
         let server = self.server.clone();
@@ -326,7 +326,7 @@ impl Connection for RedisBus {
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         use DeliveryGuarantee::{AtLeastOnce, AtMostOnce};
         use Mechanism::{Plain, Streams};
-        self.queue_capabilities().check(self.transport(), config)?;
+        self.queue_capabilities().check_max_deliveries(self.transport(), config)?;
         check_name("queue", queue)?;
         self.check_dead_letters(queue, config)?;
         let clock = self.server.clock;

@@ -14,6 +14,7 @@ use crate::info::DataIdentity;
 use crate::reconnect::RedisConnectionState;
 use crate::server::{RedisEndpoint, TIMEOUT};
 
+/// Max messages of one pull, and so the max loss that a missing answer is reported as.
 const MAX_MESSAGES: usize = 1024;
 
 /// Max bytes in one request, unless a single message has more: exact for a list with acknowledgements, else estimated
@@ -98,8 +99,8 @@ pub(crate) struct RedisPuller<Q: RedisQueue> {
     last_connection: Option<(DataIdentity, i64)>,
     pending_error: Option<ReceiveError>,
     reconnects: u64,
-    /// Time of the last connection, or of the last failed attempt.
-    connected: HostInstant,
+    /// Time of the last attempt to connect, successful or not.
+    last_attempt: HostInstant,
     pause: Backoff,
 }
 
@@ -120,7 +121,7 @@ impl<Q: RedisQueue> RedisPuller<Q> {
             Ok(connection)
         });
         let connection = resumed.map_err(|e| server.error(&e))?;
-        let (identity, last_connection, connected) =
+        let (identity, last_connection, last_attempt) =
             (connection.identity.clone(), connection.client_identity(), HostInstant::now(server.clock));
         let state = RedisConnectionState::Connected(connection);
         Ok(Self {
@@ -132,14 +133,14 @@ impl<Q: RedisQueue> RedisPuller<Q> {
             last_connection,
             pending_error: None,
             reconnects: 0,
-            connected,
+            last_attempt,
             pause: PAUSE,
         })
     }
 
     /// Drops the connection and starts a reconnect, also after a refusal: the server may have become the wrong one.
     fn reconnect(&mut self, why: &RedisServerError) {
-        if self.connected.is_older_than(STABLE_AFTER_NS) {
+        if self.last_attempt.is_older_than(STABLE_AFTER_NS) {
             self.pause.reset();
         } else {
             self.pause.grow();
@@ -156,7 +157,7 @@ impl<Q: RedisQueue> RedisPuller<Q> {
     /// Resumes on a restored connection. Fails if the reconnect failed, or if the new connection breaks at once.
     fn resume_connection(&mut self) -> ServerResult {
         let Some(outcome) = self.state.outcome() else { return Ok(()) };
-        self.connected = self.connected.restarted();
+        self.last_attempt = self.last_attempt.restarted();
         let has_retained_all = self.has_retained_all();
         let resumed = match &mut self.state {
             RedisConnectionState::Connected(connection) => outcome.and_then(|()| {
@@ -209,7 +210,7 @@ impl<Q: RedisQueue> RedisPuller<Q> {
             return Ok(());
         }
         let RedisConnectionState::Connected(connection) = &mut self.state else { return Ok(()) };
-        if is_closed_by_server::<Q>(&mut connection.link) {
+        if must_reconnect_first::<Q>(&mut connection.link) {
             self.reconnect(&RedisServerError::Closed);
             return Ok(());
         }
@@ -347,7 +348,7 @@ impl<Q: RedisQueue> Puller for RedisPuller<Q> {
             RedisConnectionState::Lost(reconnect) => reconnect.wait(timeout),
             RedisConnectionState::Connected(_) if timeout.is_zero() => {}
             RedisConnectionState::Connected(connection) => {
-                if is_closed_by_server::<Q>(&mut connection.link) {
+                if must_reconnect_first::<Q>(&mut connection.link) {
                     return self.reconnect(&RedisServerError::Closed);
                 }
                 let timeout = timeout.clamp(MIN_SLEEP, MAX_SLEEP);
@@ -415,9 +416,9 @@ fn is_queue_removed(error: &RedisServerError) -> bool {
     }
 }
 
-/// Returns whether the server has closed the connection, where a request without an answer would look like a loss.
-/// Checks twice, because the end may lie behind a discarded reply.
-fn is_closed_by_server<Q: RedisQueue>(link: &mut RedisConnection) -> bool {
+/// Returns true if a read that removes messages would be sent on a connection the server has closed: its missing answer
+/// would be reported as a loss. Checks twice, because the end may lie behind a discarded reply.
+fn must_reconnect_first<Q: RedisQueue>(link: &mut RedisConnection) -> bool {
     Q::REMOVES_ON_READ && (0..2).any(|_| link.is_closed())
 }
 

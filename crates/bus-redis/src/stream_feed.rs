@@ -231,7 +231,7 @@ impl StreamFeed {
                 return Ok(());
             }
             if let Some(gap) = self.progress.take_gap() {
-                tracker.loss_reported();
+                tracker.gap_reported();
                 handler(SubscriptionEvent::Gap(gap));
                 continue;
             }

@@ -68,7 +68,7 @@ impl Subscriber for RedisSubscriber {
                 if !self.is_reconnected()? {
                     return Ok(0);
                 }
-                self.tracker.loss_reported();
+                self.tracker.gap_reported();
                 handler(SubscriptionEvent::Gap(Gap::Reconnected));
                 return Ok(1);
             }

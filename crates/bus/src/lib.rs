@@ -1,4 +1,4 @@
-//! `connect(url)` opens the transport that a URL names; this crate does nothing else.
+//! Connects to the transport that a URL names, lists transports, and resolves URLs stored in files or the environment.
 //!
 //! ```
 //! use tickpath_bus::{Policy, StartPosition, SubscriptionEvent, TopicConfig, connect};

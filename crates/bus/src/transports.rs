@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use tickpath_bus_api::Transport;
 
-/// All transports, one line each.
+/// Built-in transports, one line each.
 pub const TRANSPORTS: &[Transport] = &[
     tickpath_bus_log::TRANSPORT,
     tickpath_bus_redis::TRANSPORT,
@@ -48,13 +48,13 @@ pub fn first_server(url: &str) -> Option<String> {
     Some(if has_port && !host.ends_with(']') { host.to_owned() } else { format!("{host}:{port}") })
 }
 
-/// Returns the URL prefixes of servers: `redis://, nats://, amqp:// or kafka://`.
+/// Returns the URL prefixes of built-in transports with a server: `redis://, nats://, amqp:// or kafka://`.
 pub fn server_prefixes() -> String {
     let servers = TRANSPORTS.iter().filter(|transport| transport.is_server());
     join_alternatives(servers.map(|server| format!("{}://", server.schemes[0])).collect())
 }
 
-/// Returns the URL syntax of every transport.
+/// Returns the URL syntax of every built-in transport.
 pub(crate) fn url_syntaxes() -> String {
     let named = TRANSPORTS.iter().filter(|transport| !transport.url_syntax.is_empty());
     join_alternatives(named.map(|transport| transport.url_syntax.to_owned()).collect())

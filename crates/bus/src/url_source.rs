@@ -44,7 +44,7 @@ fn insert_passwords(url: String) -> Result<String, ConnectError> {
 /// Returns the password at the place that the option of this name gives.
 fn read_password(name: &str, source: &str) -> Result<String, ConnectError> {
     match source.split_once(':') {
-        Some(("env", variable)) => self::environment_variable(variable),
+        Some(("env", variable)) => environment_variable(variable),
         Some(("file", file)) => first_line(file),
         // The value may be the password itself, so that no error repeats it.
         _ => Err(refused(&format!("behind '{name}=' stands env:NAME or file:PATH, and not the password"))),

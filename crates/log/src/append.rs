@@ -33,10 +33,11 @@ pub(crate) struct Appender {
     pub sequence: u64,
     /// Calibration bytes, copied into every segment's header.
     calibration: Vec<u8>,
-    /// Index and first sequence number of each segment still present, oldest first; empty for a growing log.
+    /// Index and first sequence number of each segment still present, oldest first; empty for a `keep` log.
     bases: VecDeque<(u64, u64)>,
-    /// Lower bound of all cursors at the last check, and the number of joins by then.
+    /// Lower bound of all cursors at the last check.
     slowest: u64,
+    /// Number of joins of readers by the last check.
     joined: u64,
     /// Group's cursor at the last check; all ones if the log is no queue.
     done_below: u64,
@@ -196,7 +197,8 @@ impl Appender {
         (behind <= self.segment_bytes && payload.len() <= MAX_PAYLOAD_BYTES).then_some(behind)
     }
 
-    /// Marks a batch as open: the whole frames that a writer killed in it leaves are then no frames behind a hole.
+    /// Marks a batch as open, so that recovery drops the frames of a writer killed within the batch instead of
+    /// reporting a gap.
     fn open_batch(&self, at: usize) {
         self.region.word(at).store(CommitWord::open(self.sequence).0, Ordering::Relaxed);
         // Pairs with the acquire of a reader that checks for a hole.

@@ -2,18 +2,18 @@
 //!
 //! ```text
 //!   0     magic and format version · 8 capacity: owner words, a power of two
-//!   64    fallen: number of pullers that have ended
+//!   64    rescan_count: requests to search for orphaned claims from the cursor again
 //!   4096  slots of pullers, 64 bytes each: epoch, and free 0, active 1 or ended 2 in the low two bits
 //!   8192  owner words, 8 bytes each: message s has word s % capacity, and is of lap s / capacity
 //!
 //!   owner word     63 ──────────────────────────────────── 2 1 0
 //!   free           lap                                      │ 0
 //!   claimed        epoch, from 24 │ lap, from 8 │ slot, 2   │ 1     to be acknowledged
-//!   taken          the same                                 │ 2     handed over for good
+//!   handed over    the same                                 │ 2     never acknowledged: at most once
 //!   done           lap + 1                                  │ 0     the same word as free for the next lap
 //!
-//!   free ──CAS──> claimed ──store──> done         claimed, its puller dead ──CAS──> claimed by another, redelivered
-//!     └───CAS──> taken ────store──> done          taken, its puller dead ────CAS──> done
+//!   free ──CAS──> claimed ─────store──> done    claimed, its puller dead ─────CAS──> claimed by another, redelivered
+//!     └────CAS──> handed over ─store──> done    handed over, its puller dead ─CAS──> done
 //! ```
 //!
 //! The group's cursor, in the control file, is the oldest message that is not done. The writer recycles only messages
@@ -33,7 +33,7 @@ const _: () = assert!(MAX_PULLERS <= 64, "an owner word has six bits for its pul
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TICKQUE1");
 const CAPACITY: usize = 8;
-const ENDED_PULLERS: usize = if cfg!(loom) { 16 } else { 64 };
+const RESCAN_COUNT: usize = if cfg!(loom) { 16 } else { 64 };
 const SLOTS: usize = if cfg!(loom) { 24 } else { 4096 };
 const SLOT_BYTES: usize = if cfg!(loom) { 8 } else { 64 };
 const OWNERS: usize = SLOTS + MAX_PULLERS * SLOT_BYTES;
@@ -117,11 +117,11 @@ impl ClaimTable {
         self.control.group_cursor().unwrap_or(0)
     }
 
-    /// Returns the number of pullers that have ended: a change calls for a search for orphaned claims from the cursor.
+    /// Returns the number of requests to search for orphaned claims from the cursor again.
     #[inline(always)]
-    pub fn ended_pullers(&self) -> u64 {
+    pub fn rescan_count(&self) -> u64 {
         // Pairs with the release in `leave`: the puller's slot has ended.
-        self.region.word(ENDED_PULLERS).load(Ordering::Acquire)
+        self.region.word(RESCAN_COUNT).load(Ordering::Acquire)
     }
 
     /// Takes a slot. The caller must hold the slot's lock.
@@ -145,7 +145,7 @@ impl ClaimTable {
         }
         // Pairs with the acquire in `is_active`: all accesses of the puller to its messages came before.
         word.store(found & !STATE | ENDED, Ordering::Release);
-        self.region.word(ENDED_PULLERS).fetch_add(1, Ordering::AcqRel);
+        self.region.word(RESCAN_COUNT).fetch_add(1, Ordering::AcqRel);
         word.store(found & !STATE, Ordering::Release);
     }
 
@@ -222,7 +222,7 @@ impl ClaimTable {
         }
         if repaired {
             // A puller that has passed such a message must return to it.
-            self.region.word(ENDED_PULLERS).fetch_add(1, Ordering::AcqRel);
+            self.region.word(RESCAN_COUNT).fetch_add(1, Ordering::AcqRel);
         }
         if found != Some(cursor) {
             self.control.set_group_cursor(cursor);
@@ -236,7 +236,7 @@ impl ClaimTable {
         word == self.free(sequence) || sequence < tail && (word == self.done(sequence) || is_claim())
     }
 
-    /// Returns true if the message is done; marks a message done that a dead puller had taken.
+    /// Returns true if the message is done; marks a message done that was handed over to a dead puller.
     fn is_done(&self, sequence: u64) -> bool {
         let word = self.word(sequence);
         // Pairs with the release in `finish`.

@@ -57,9 +57,9 @@ pub struct Config {
     pub policy: OverflowPolicy,
     /// Bytes of a segment, a multiple of 4,096. The longest message is a little shorter.
     pub segment_bytes: usize,
-    /// Number of segments in the ring, at least 2; ignored by a growing log.
+    /// Number of segments in the ring, at least 2; ignored by a `keep` log.
     pub segments: usize,
-    /// Bytes that a growing log allocates and faults in when it is opened.
+    /// Bytes that a `keep` log allocates and faults in when it is opened.
     pub reserve_bytes: u64,
     /// Sequence number of the first message of a new log; usually 0.
     pub first_sequence: u64,

@@ -105,6 +105,9 @@ pub enum LogOpenError {
     /// A queue on a disk is full of messages that are stamped by another boot's clock.
     #[error("{0} is full of messages from before this boot; pull some of them first, or remove it to start anew")]
     OtherBoot(LogPath),
+    /// Readers hold messages of a full log on a disk that are stamped by another boot's clock.
+    #[error("{0}: readers still hold messages from before this boot; let them catch up, or stop them")]
+    ReadersOfOtherBoot(LogPath),
     /// All slots of a queue are taken.
     #[error("{0} has 64 pullers already; stop one")]
     TooManyPullers(LogPath),

@@ -123,11 +123,11 @@ impl LogShape {
         room.min(crate::layout::MAX_PAYLOAD_BYTES)
     }
 
-    pub fn segments(&self, file: File, access: Access, others: ProcessTrust) -> io::Result<Segments> {
+    pub fn segments(&self, file: File, access: Access, trust: ProcessTrust) -> io::Result<Segments> {
         match self.policy {
-            OverflowPolicy::Keep => Ok(Segments::growing(file, self.segment_bytes, access, others)),
+            OverflowPolicy::Keep => Ok(Segments::growing(file, self.segment_bytes, access, trust)),
             OverflowPolicy::Overwrite | OverflowPolicy::Fail => {
-                Segments::ring(&file, self.segment_bytes, self.segments, access, others)
+                Segments::ring(&file, self.segment_bytes, self.segments, access, trust)
             }
         }
     }
@@ -277,10 +277,10 @@ fn create_control(path: &LogPath, folder: &CheckedFolder, mode: u32) -> io::Resu
 }
 
 /// Maps the control file of an existing log; the writer recreates a lost one.
-pub(crate) fn open_control(path: &LogPath, others: ProcessTrust) -> Result<ControlFile, LogOpenError> {
+pub(crate) fn open_control(path: &LogPath, trust: ProcessTrust) -> Result<ControlFile, LogOpenError> {
     let fail = |e| LogOpenError::from_io(path, CONTROL_BYTES as u64, e);
     let file = path.open_file(CONTROL, Access::Write).map_err(fail)?;
-    let control = map_control(&file, others).map_err(fail)?;
+    let control = map_control(&file, trust).map_err(fail)?;
     if control.magic().load(Ordering::SeqCst) != CONTROL_MAGIC {
         return Err(LogOpenError::damaged(path, "its control file is none"));
     }
@@ -294,18 +294,18 @@ impl MissingSegment {
         let before = segment.checked_sub(1).and_then(|before| Some((before, segments.get(before).ok()??)));
         let sequence = before.map_or(shape.first_sequence, |(index, region)| {
             let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed).min(MAX_BASE);
-            let mut follower = SegmentCursor::new(region, shape.frame, shape.segment_bytes, index, base, false);
-            while let Ok(CursorStep::Frame(_)) = follower.skip_frame() {}
-            follower.sequence
+            let mut cursor = SegmentCursor::new(region, shape.frame, shape.segment_bytes, index, base, false);
+            while let Ok(CursorStep::Frame(_)) = cursor.skip_frame() {}
+            cursor.sequence
         });
         LogReadError::Damaged { sequence, segment, offset, what }
     }
 }
 
 /// Opens the control file, or recreates a lost one.
-pub(crate) fn open_or_create_control(config: &Config, others: ProcessTrust) -> Result<ControlFile, LogOpenError> {
+pub(crate) fn open_or_create_control(config: &Config, trust: ProcessTrust) -> Result<ControlFile, LogOpenError> {
     let path = &config.path;
-    match open_control(path, others) {
+    match open_control(path, trust) {
         Err(LogOpenError::NotFound(_)) => {
             let made = path.open_folder().and_then(|folder| create_control(path, &folder, config.mode));
             made.map_err(|e| LogOpenError::from_io(path, CONTROL_BYTES as u64, e))
@@ -314,9 +314,9 @@ pub(crate) fn open_or_create_control(config: &Config, others: ProcessTrust) -> R
     }
 }
 
-fn map_control(file: &File, others: ProcessTrust) -> io::Result<ControlFile> {
+fn map_control(file: &File, trust: ProcessTrust) -> io::Result<ControlFile> {
     let region = Region::map(file, 0, CONTROL_BYTES, Access::Write)?;
-    region.guard_against(others)?;
+    region.guard_against(trust)?;
     region.populate();
     Ok(ControlFile { region })
 }

@@ -154,7 +154,7 @@ impl CheckedFolder {
     /// Opens an existing lock file: read-only, where its owner allows no more.
     pub fn open_lock(&self, name: &str) -> io::Result<File> {
         match self.open_file(name, Access::Write) {
-            Err(e) if [Errno::ACCESS, Errno::PERM].map(|e| Some(e.raw_os_error())).contains(&e.raw_os_error()) => {
+            Err(e) if matches!(Errno::from_io_error(&e), Some(Errno::ACCESS | Errno::PERM)) => {
                 self.open_file(name, Access::Read)
             }
             opened => opened,

@@ -14,8 +14,8 @@ use crate::sync::{Ordering, fence};
 /// Polls of the next commit word by a spinning reader before it checks anything else.
 const SPIN_POLLS: usize = 12;
 /// Kinds of damage at the position of a frame.
-pub(crate) const WRONG: &str = "the checksum is wrong";
-pub(crate) const MISFIT: &str = "the commit word does not fit the sequence";
+pub(crate) const CHECKSUM_MISMATCH: &str = "the checksum is wrong";
+pub(crate) const BAD_COMMIT_WORD: &str = "the commit word does not fit the sequence";
 pub(crate) const HOLE: &str = "nothing is there, but later frames are";
 
 /// Cursor over the frames of one segment.
@@ -27,8 +27,9 @@ pub(crate) struct SegmentCursor {
     pub offset: usize,
     /// Sequence number of the next frame.
     pub sequence: u64,
-    /// Next commit word if the next frame has the last one's length and kind, and the bytes that it takes then.
+    /// Next commit word if the next frame has the last one's length and kind.
     expected: CommitWord,
+    /// Size in bytes of a frame with the expected commit word.
     bytes: usize,
     /// Set if frames stay in place until the cursor moves, and are lent instead of copied.
     pub lend: bool,
@@ -108,7 +109,7 @@ impl SegmentCursor {
         match self.frame_state()? {
             FrameState::Frame(commit, bytes) => match self.read_frame(commit, bytes, buffer) {
                 Some(at) => Ok(CursorStep::Frame(at)),
-                None => self.lapped_or_damaged(WRONG),
+                None => self.lapped_or_damaged(CHECKSUM_MISMATCH),
             },
             FrameState::Other(step) => Ok(step),
         }
@@ -236,24 +237,24 @@ impl SegmentCursor {
             let commit = CommitWord::new(at.length, at.kind, at.sequence);
             if stored != u64::from(frame_crc(commit, at.stamp, payload)) {
                 let (sequence, segment) = (at.sequence, self.index);
-                return Err(LogReadError::SetAside { sequence, segment, offset: start, what: WRONG });
+                return Err(LogReadError::SetAside { sequence, segment, offset: start, what: CHECKSUM_MISMATCH });
             }
         }
         Ok(payload)
     }
 
-    /// Returns true if the segment no longer holds this index.
+    /// Returns true if the segment no longer holds this index; always false while frames are lent.
     #[inline(always)]
     pub fn is_lapped(&self) -> bool {
         !self.lend && self.region.word(GENERATION).load(Ordering::Relaxed) != holding(self.index)
     }
 
-    /// Returns true if the word at the cursor claims to be the next frame, as a write torn by a crash of the host does.
-    pub fn claims_next(&self) -> bool {
+    /// Returns true if the word at the cursor is the commit word of the next frame, whole or torn by a host's crash.
+    pub fn has_next_commit(&self) -> bool {
         let commit = CommitWord(self.region.word(self.offset).load(Ordering::Acquire));
         let bytes = self.frame.bytes(commit.length());
-        let claims = commit.is_of(self.sequence) && commit.kind() > KIND_OPEN && self.frame.crc;
-        claims && self.offset + bytes <= self.segment_bytes
+        let is_next = commit.is_of(self.sequence) && commit.kind() > KIND_OPEN && self.frame.crc;
+        is_next && self.offset + bytes <= self.segment_bytes
     }
 
     /// Searches for a whole frame with a later sequence number behind the cursor: it shows that a frame was lost.
@@ -325,7 +326,7 @@ impl SegmentCursor {
         }
         match self.fits(commit) {
             Some(bytes) => Ok(FrameState::Frame(commit, bytes)),
-            None => self.lapped_or_damaged(MISFIT).map(FrameState::Other),
+            None => self.lapped_or_damaged(BAD_COMMIT_WORD).map(FrameState::Other),
         }
     }
 

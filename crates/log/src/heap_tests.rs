@@ -20,10 +20,10 @@ const SEGMENT_BYTES: usize = SEGMENT_HEADER_BYTES + 5 * 64;
 #[test]
 fn lapped_readers_miss_whole_messages() {
     let (mut appender, regions, _) = ring(2, false);
-    let followers = [enter(&regions, 0), enter(&regions, 0)].map(|follower| follower.expect("it was just opened"));
+    let cursors = [enter(&regions, 0), enter(&regions, 0)].map(|cursor| cursor.expect("it was just opened"));
     thread::scope(|scope| {
-        for follower in followers {
-            scope.spawn(|| follow(follower, &regions, |_| ()));
+        for cursor in cursors {
+            scope.spawn(|| follow(cursor, &regions, |_| ()));
         }
         scope.spawn(move || (0..MESSAGES).for_each(|sequence| assert!(append(&mut appender, sequence))));
     });
@@ -33,11 +33,11 @@ fn lapped_readers_miss_whole_messages() {
 fn lent_frames_stay_while_the_cursor_holds_them() {
     let (mut appender, regions, control) = ring(2, true);
     control.activate(0, 0, 1);
-    let mut follower = enter(&regions, 0).expect("it was just opened");
-    follower.lend = true;
+    let mut cursor = enter(&regions, 0).expect("it was just opened");
+    cursor.lend = true;
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let missed = follow(follower, &regions, |next| control.cursor(0).store(next, Ordering::Release));
+            let missed = follow(cursor, &regions, |next| control.cursor(0).store(next, Ordering::Release));
             assert_eq!(missed, 0, "a cursor holds the writer");
         });
         for sequence in 0..MESSAGES {
@@ -48,31 +48,31 @@ fn lent_frames_stay_while_the_cursor_holds_them() {
     });
 }
 
-/// A ring that is never filled, as a growing log: lent messages outlive writer, reader and all segments.
+/// A ring that is never filled, as a `keep` log: lent messages outlive writer, reader and all segments.
 #[test]
 fn lent_frames_outlive_their_reader() {
     const LENT: u64 = 100;
     let (mut appender, regions, _) = ring(64, false);
-    let mut follower = enter(&regions, 0).expect("it was just opened");
-    follower.lend = true;
+    let mut cursor = enter(&regions, 0).expect("it was just opened");
+    cursor.lend = true;
     let (lend, lent) = channel();
     let mut kept: Vec<LentFrame> = Vec::new();
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut buffer = Vec::new();
-            while follower.sequence < LENT {
-                match follower.step(&mut buffer).expect("nothing is damaged") {
+            while cursor.sequence < LENT {
+                match cursor.step(&mut buffer).expect("nothing is damaged") {
                     CursorStep::Frame(at) => {
                         // SAFETY: just found in this segment, and no segment of a ring that is not full is recycled.
-                        let frame = unsafe { LentFrame::in_place(follower.region.clone(), at) };
+                        let frame = unsafe { LentFrame::in_place(cursor.region.clone(), at) };
                         lend.send(frame).expect("somebody listens");
                     }
                     CursorStep::Empty => spin_loop(),
                     // The very next segment: a later one may be present by the time of the check.
-                    CursorStep::End | CursorStep::Lapped => match enter(&regions, follower.index + 1) {
+                    CursorStep::End | CursorStep::Lapped => match enter(&regions, cursor.index + 1) {
                         Some(next) => {
-                            follower = next;
-                            follower.lend = true;
+                            cursor = next;
+                            cursor.lend = true;
                         }
                         None => spin_loop(),
                     },
@@ -134,35 +134,35 @@ fn random_writes_of_a_stranger_stay_inside_the_segment() {
         });
         let mut buffer = Vec::new();
         while !stranger.is_finished() {
-            let mut follower = SegmentCursor::new(region.clone(), FRAME, SEGMENT_BYTES, 0, 0, false);
-            while let Ok(CursorStep::Frame(at)) = follower.step(&mut buffer) {
-                assert_eq!(follower.payload(at.offset, at.length, &buffer).len(), at.length);
-                assert!(follower.offset <= SEGMENT_BYTES);
+            let mut cursor = SegmentCursor::new(region.clone(), FRAME, SEGMENT_BYTES, 0, 0, false);
+            while let Ok(CursorStep::Frame(at)) = cursor.step(&mut buffer) {
+                assert_eq!(cursor.payload(at.offset, at.length, &buffer).len(), at.length);
+                assert!(cursor.offset <= SEGMENT_BYTES);
             }
-            let _ = (follower.has_news(), follower.has_later_frame());
+            let _ = (cursor.has_news(), cursor.has_later_frame());
         }
     });
 }
 
 /// Reads to the last message; publishes each cursor before it moves. Returns the number of lost messages.
-fn follow(mut follower: SegmentCursor, regions: &[Region], mut publish: impl FnMut(u64)) -> u64 {
+fn follow(mut cursor: SegmentCursor, regions: &[Region], mut publish: impl FnMut(u64)) -> u64 {
     let (mut buffer, mut received, mut missed) = (Vec::new(), 0, 0);
-    let lends = follower.lend;
-    while follower.sequence < MESSAGES {
-        let expected = follower.sequence;
+    let lends = cursor.lend;
+    while cursor.sequence < MESSAGES {
+        let expected = cursor.sequence;
         publish(expected);
-        match follower.step(&mut buffer).expect("nothing is damaged") {
+        match cursor.step(&mut buffer).expect("nothing is damaged") {
             CursorStep::Frame(FrameAt { sequence, stamp, kind, length, offset }) => {
                 assert_eq!((sequence, stamp, kind), (expected, expected * 3, 16));
-                assert_eq!(follower.payload(offset, length, &buffer), message(sequence));
+                assert_eq!(cursor.payload(offset, length, &buffer), message(sequence));
                 received += 1;
             }
             CursorStep::Empty => spin_loop(),
-            CursorStep::End | CursorStep::Lapped => match following(regions, &follower) {
+            CursorStep::End | CursorStep::Lapped => match following(regions, &cursor) {
                 Some(mut next) => {
                     next.lend = lends;
                     missed += next.sequence - expected;
-                    follower = next;
+                    cursor = next;
                 }
                 None => spin_loop(),
             },
@@ -173,10 +173,10 @@ fn follow(mut follower: SegmentCursor, regions: &[Region], mut publish: impl FnM
 }
 
 /// Returns a cursor at the next segment present.
-fn following(regions: &[Region], follower: &SegmentCursor) -> Option<SegmentCursor> {
+fn following(regions: &[Region], cursor: &SegmentCursor) -> Option<SegmentCursor> {
     let indices = regions.iter().filter_map(|region| {
         let generation = region.word(GENERATION).load(Ordering::Acquire);
-        (generation.is_multiple_of(2) && generation > holding(follower.index)).then(|| generation / 2 - 1)
+        (generation.is_multiple_of(2) && generation > holding(cursor.index)).then(|| generation / 2 - 1)
     });
     indices.min().and_then(|index| enter(regions, index))
 }
@@ -195,31 +195,31 @@ fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, ControlFile) {
 fn runs_of_equally_long_frames_are_read_once() {
     let (mut appender, regions, control) = ring(2, true);
     control.activate(0, 0, 1);
-    let mut follower = enter(&regions, 0).expect("it was just opened");
-    follower.lend = true;
+    let mut cursor = enter(&regions, 0).expect("it was just opened");
+    cursor.lend = true;
     let payload = |sequence: u64| vec![sequence as u8; if sequence.is_multiple_of(11) { 70 } else { 20 }];
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut buffer = Vec::new();
-            while follower.sequence < MESSAGES {
-                let first = follower.sequence;
+            while cursor.sequence < MESSAGES {
+                let first = cursor.sequence;
                 control.cursor(0).store(first, Ordering::Release);
-                let run = follower.read_run(4);
+                let run = cursor.read_run(4);
                 for index in 0..run.count {
-                    let at = follower.run_frame(&run, index);
+                    let at = cursor.run_frame(&run, index);
                     let sequence = first + index as u64;
                     assert_eq!((at.sequence, at.stamp, at.kind), (sequence, sequence * 3, 16));
-                    assert_eq!(follower.payload(at.offset, at.length, &buffer), payload(sequence));
+                    assert_eq!(cursor.payload(at.offset, at.length, &buffer), payload(sequence));
                 }
-                assert_eq!(follower.sequence, first + run.count as u64);
-                match follower.step(&mut buffer).expect("nothing is damaged") {
+                assert_eq!(cursor.sequence, first + run.count as u64);
+                match cursor.step(&mut buffer).expect("nothing is damaged") {
                     CursorStep::Frame(at) => assert_eq!(at.stamp, at.sequence * 3),
                     CursorStep::Empty => spin_loop(),
-                    CursorStep::End | CursorStep::Lapped => match following(&regions, &follower) {
+                    CursorStep::End | CursorStep::Lapped => match following(&regions, &cursor) {
                         Some(next) => {
-                            assert_eq!(next.sequence, follower.sequence);
-                            follower = next;
-                            follower.lend = true;
+                            assert_eq!(next.sequence, cursor.sequence);
+                            cursor = next;
+                            cursor.lend = true;
                         }
                         None => spin_loop(),
                     },
@@ -239,7 +239,7 @@ fn runs_of_equally_long_frames_are_read_once() {
 #[test]
 fn batches_become_visible_at_once() {
     let (mut appender, regions, _) = ring(3, false);
-    let mut follower = enter(&regions, 0).expect("it was just opened");
+    let mut cursor = enter(&regions, 0).expect("it was just opened");
     thread::scope(|scope| {
         let writer = scope.spawn(move || {
             while appender.sequence < MESSAGES {
@@ -255,9 +255,9 @@ fn batches_become_visible_at_once() {
         let (mut buffer, mut behind) = (Vec::new(), 0);
         loop {
             let is_over = writer.is_finished();
-            match follower.step(&mut buffer).expect("nothing is damaged") {
+            match cursor.step(&mut buffer).expect("nothing is damaged") {
                 CursorStep::Frame(at) => {
-                    let payload = follower.payload(at.offset, at.length, &buffer);
+                    let payload = cursor.payload(at.offset, at.length, &buffer);
                     assert!(behind == 0 || usize::from(payload[0]) + 1 == behind, "not the next of its batch");
                     behind = payload[0].into();
                 }
@@ -269,8 +269,8 @@ fn batches_become_visible_at_once() {
                     spin_loop();
                 }
                 CursorStep::End | CursorStep::Lapped => {
-                    if let Some(next) = following(&regions, &follower) {
-                        (follower, behind) = (next, 0);
+                    if let Some(next) = following(&regions, &cursor) {
+                        (cursor, behind) = (next, 0);
                     }
                 }
             }

@@ -9,7 +9,8 @@
 //!
 //! * [`Writer`] publishes stamped frames; a log has exactly one, and a kernel lock shows when its process has died.
 //! * [`Reader`] starts at the next message, at the oldest or at a sequence number, and counts lost messages exactly.
-//! * [`OverflowPolicy`] is the behaviour of a full log: `overwrite`, `fail` or `keep`.
+//! * [`OverflowPolicy`] is the behaviour of a full log: `overwrite`, `fail` or `keep`; a `keep` log has no
+//!   ring: it grows.
 //! * [`Reader::lend`] lends messages of a `keep` log without a copy; their bytes stay in place while they are held.
 //! * [`LogPath`] is the location of a log: `shm://name` or `file:///path`.
 //! * [`Writer::open_queue`] makes the log a queue, whose messages [`QueuePuller`]s share: each message goes to one

@@ -1,10 +1,11 @@
 //! Liveness and exclusion: two kernel locks for each byte of a lock file.
 //!
 //! ```text
-//!                            ends with its process,    stays when its process    keeps out another copy
-//!                            whatever it forked        closes the file           of this library there
+//!                            ends with its process,    stays when its process    excludes another copy of this
+//!                            despite its forks         closes the file           library in the same process
 //!   record lock on byte n    yes                       no                        no
-//!   mark of n                no, but names it          yes                       yes
+//!   mark of n                may outlive it; the       yes                       yes
+//!                            offset names the process
 //! ```
 //!
 //! A POSIX record lock belongs to a process and ends with it. But the kernel sees no conflict inside one process, and
@@ -12,12 +13,12 @@
 //! copy of this library (Python's module beside libtickpath). A mark is a lock of an open file (`F_OFD_SETLK`), far
 //! behind the bytes, at an offset that encodes its process. A mark stays until released, and conflicts with another
 //! copy in the process, which opens the file itself. But a forked child shares the mark and may keep it longer than the
-//! process lives. So the process named by a record lock holds a byte, and one named by a mark, as long as it lives.
+//! process lives. A byte is held while a process named by its record lock or its mark lives.
 //!
 //! The record lock is taken first, so that of several competing processes only one proceeds to mark and to check marks.
 //!
-//! A table records the bytes held by this copy's own threads, because an open file has no conflict with itself. A fork
-//! begins with a fresh table, because a thread that it does not have may have held its parent's lock.
+//! A table records the bytes held by this copy's own threads, because an open file has no conflict with itself. A
+//! forked child starts with a fresh table: a thread of the parent may have held the table's mutex at the fork.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -211,8 +212,8 @@ impl LockFile {
         }
     }
 
-    /// Marks a byte. Returns false if another copy of this library in this process has marked it; an untrusted user's
-    /// read lock there prevents the mark, and nothing else.
+    /// Marks a byte; returns false if another copy of this library in this process has marked it. Returns true, without
+    /// a mark, if only a read lock of another user stands there.
     fn place_mark(&self, byte: u32, us: ProcessIdentity) -> io::Result<bool> {
         if self.lock(libc::F_OFD_SETLK, mark_offset(byte, us))? {
             return Ok(true);
@@ -231,7 +232,7 @@ impl LockFile {
                 // Open for reading only: the file's owner permits no more.
                 Some(libc::EBADF) => Err(io::Error::from_raw_os_error(libc::EACCES)),
                 // A kernel or file system without locks of open files: the record locks must suffice.
-                Some(errno) if command == libc::F_OFD_SETLK && NO_MARKS.contains(&errno) => Ok(true),
+                Some(errno) if command == libc::F_OFD_SETLK && OFD_UNSUPPORTED.contains(&errno) => Ok(true),
                 _ => Err(e),
             },
         }
@@ -254,14 +255,14 @@ impl LockFile {
 
     /// Returns a live process that has marked a byte through another open file.
     fn mark_holder(&self, byte: u32, us: ProcessIdentity) -> io::Result<Option<ProcessIdentity>> {
-        let first = marks(byte);
+        let first = first_mark_of(byte);
         let mut unseen = vec![(first, first + (1_i64 << ProcessIdentity::BITS))];
         // Bounded, because an untrusted user can create any number of marks.
         for _ in 0..MAX_MARKS {
             let Some((from, to)) = unseen.pop() else { break };
             let mut request = lock_request(libc::F_RDLCK, from, to - from);
             match fcntl_lock(&self.file, libc::F_OFD_GETLK, &mut request) {
-                Err(e) if e.raw_os_error().is_some_and(|errno| NO_MARKS.contains(&errno)) => return Ok(None),
+                Err(e) if e.raw_os_error().is_some_and(|errno| OFD_UNSUPPORTED.contains(&errno)) => return Ok(None),
                 asked => asked?,
             }
             if i32::from(request.l_type) == libc::F_UNLCK {
@@ -299,20 +300,20 @@ impl Drop for ByteLock {
 /// Max marks of one byte that are checked.
 const MAX_MARKS: usize = 1000;
 /// Error codes of a kernel or file system without locks of open files.
-const NO_MARKS: [i32; 4] = [libc::EINVAL, libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOLCK];
+const OFD_UNSUPPORTED: [i32; 4] = [libc::EINVAL, libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOLCK];
 /// Offset of the first mark, behind all lockable bytes.
-const MARKS: i64 = 1 << 62;
+const FIRST_MARK: i64 = 1 << 62;
 
 /// Returns the first offset for marks of a byte.
-fn marks(byte: u32) -> i64 {
+fn first_mark_of(byte: u32) -> i64 {
     // One less than there is room for: the marks of the last byte would end beyond the largest offset.
     const BYTES: u32 = (1 << (62 - ProcessIdentity::BITS)) - 1;
     assert!(byte < BYTES, "there are marks for {BYTES} bytes, and {byte} is none of them");
-    MARKS | i64::from(byte) << ProcessIdentity::BITS
+    FIRST_MARK | i64::from(byte) << ProcessIdentity::BITS
 }
 
 fn mark_offset(byte: u32, process: ProcessIdentity) -> i64 {
-    marks(byte) | process.word() as i64
+    first_mark_of(byte) | process.word() as i64
 }
 
 pub(crate) fn file_id(file: &Metadata) -> FileId {
@@ -459,7 +460,7 @@ mod tests {
             fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, offset, 1)).unwrap();
         }
         assert_eq!(scene.holders(0), [None; 2]);
-        fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, marks(1), 0)).unwrap();
+        fcntl_lock(&file, libc::F_OFD_SETLK, &mut lock_request(libc::F_WRLCK, first_mark_of(1), 0)).unwrap();
         assert_eq!(scene.holders(1), [None; 2]);
         assert_eq!(scene.holders(510), [None; 2]);
     }

@@ -23,11 +23,11 @@ const BATCH: u64 = u64::MAX;
 fn a_frame_is_seen_whole_and_in_order() {
     model(|| {
         let mut ring = RingModel::new(2, 2, false);
-        let mut follower = ring.enter(0).expect("it was just opened");
+        let mut cursor = ring.enter(0).expect("it was just opened");
         let reader = thread::spawn(move || {
             let mut seen = 0;
             for _ in 0..3 {
-                match step(&mut follower) {
+                match step(&mut cursor) {
                     CursorStep::Frame(_) => seen += 1,
                     CursorStep::Empty | CursorStep::End => {}
                     CursorStep::Lapped => panic!("nothing is recycled"),
@@ -45,12 +45,12 @@ fn a_frame_is_seen_whole_and_in_order() {
 fn a_reader_continues_in_the_next_segment() {
     model(|| {
         let mut ring = RingModel::new(2, 1, false);
-        let mut follower = ring.enter(0).expect("it was just opened");
+        let mut cursor = ring.enter(0).expect("it was just opened");
         assert!(ring.append(0));
         let regions = ring.regions.clone();
         let reader = thread::spawn(move || {
-            assert!(matches!(step(&mut follower), CursorStep::Frame(_)));
-            assert_eq!(step(&mut follower), CursorStep::End);
+            assert!(matches!(step(&mut cursor), CursorStep::Frame(_)));
+            assert_eq!(step(&mut cursor), CursorStep::End);
             if let Some(mut next) = enter(&regions, 1, 1) {
                 assert_eq!(next.sequence, 1);
                 assert!(matches!(step(&mut next), CursorStep::Frame(_) | CursorStep::Empty));
@@ -66,9 +66,9 @@ fn a_recycled_frame_is_read_whole_or_not_at_all() {
     model(|| {
         let mut ring = RingModel::new(2, 1, false);
         assert!(ring.append(0) && ring.append(1));
-        let mut follower = ring.enter(0).expect("it is there still");
+        let mut cursor = ring.enter(0).expect("it is there still");
         let regions = ring.regions.clone();
-        let reader = thread::spawn(move || match step(&mut follower) {
+        let reader = thread::spawn(move || match step(&mut cursor) {
             CursorStep::Frame(at) => assert_eq!(at.sequence, 0),
             CursorStep::Lapped => {
                 if let Some(mut next) = enter(&regions, 2, 1) {
@@ -88,11 +88,11 @@ fn a_recycled_frame_is_read_whole_or_not_at_all() {
 fn a_batch_is_seen_at_once() {
     model(|| {
         let mut ring = RingModel::new(2, 3, false);
-        let mut follower = ring.enter(0).expect("it was just opened");
+        let mut cursor = ring.enter(0).expect("it was just opened");
         let reader = thread::spawn(move || {
-            if matches!(step(&mut follower), CursorStep::Frame(_)) {
-                assert!(matches!(step(&mut follower), CursorStep::Frame(_)), "a batch in two parts");
-                assert!(matches!(step(&mut follower), CursorStep::Frame(_) | CursorStep::Empty));
+            if matches!(step(&mut cursor), CursorStep::Frame(_)) {
+                assert!(matches!(step(&mut cursor), CursorStep::Frame(_)), "a batch in two parts");
+                assert!(matches!(step(&mut cursor), CursorStep::Frame(_) | CursorStep::Empty));
             }
         });
         assert_eq!(ring.append_batch(2), 2);
@@ -108,9 +108,9 @@ fn a_batch_laps_a_reader() {
         let mut ring = RingModel::new(2, 2, false);
         assert_eq!(ring.append_batch(2), 2);
         assert_eq!(ring.append_batch(2), 2);
-        let mut follower = ring.enter(0).expect("it is there still");
+        let mut cursor = ring.enter(0).expect("it is there still");
         let regions = ring.regions.clone();
-        let reader = thread::spawn(move || match step(&mut follower) {
+        let reader = thread::spawn(move || match step(&mut cursor) {
             CursorStep::Frame(at) => assert_eq!(at.sequence, 0),
             CursorStep::Lapped => {
                 if let Some(mut next) = enter(&regions, 2, 2)
@@ -249,9 +249,9 @@ fn enter(regions: &[Region], index: u64, frames: usize) -> Option<SegmentCursor>
 }
 
 /// Executes one step; a frame must be whole, and the expected one.
-fn step(follower: &mut SegmentCursor) -> CursorStep {
-    let (expected, mut buffer) = (follower.sequence, Vec::new());
-    let step = follower.step(&mut buffer).expect("nothing is damaged");
+fn step(cursor: &mut SegmentCursor) -> CursorStep {
+    let (expected, mut buffer) = (cursor.sequence, Vec::new());
+    let step = cursor.step(&mut buffer).expect("nothing is damaged");
     if let CursorStep::Frame(at) = step {
         assert_eq!((at.sequence, at.length), (expected, 16));
         assert!(at.stamp == expected * 3 || at.stamp == BATCH, "a stamp of another message");

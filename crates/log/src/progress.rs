@@ -1,4 +1,4 @@
-//! Extent of a growing log, in its header page: a file that lost its end or a page is not taken for a shorter log.
+//! Extent of a `keep` log, in its header page: a file that lost its end or a page is not taken for a shorter log.
 //!
 //! ```text
 //!   1024  boot · segments opened in it or before · checksum      by the writer, when it has opened a segment
@@ -57,7 +57,7 @@ struct DurableMark {
     reserved: u32,
 }
 
-/// Required and existing extent of a growing log.
+/// Required and existing extent of a `keep` log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogExtent {
     /// Number of contiguous open segments, from the first.
@@ -117,7 +117,7 @@ pub(crate) fn current_boot_id() -> Option<[u8; 16]> {
     u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
 }
 
-/// Surveys all segments of a growing log, not only those up to the first missing one. A writer may publish meanwhile.
+/// Surveys all segments of a `keep` log, not only those up to the first missing one. A writer may publish meanwhile.
 pub(crate) fn survey(
     file: &File,
     segment_bytes: usize,

@@ -44,8 +44,8 @@ pub struct QueuePuller {
     /// Number of damaged messages set aside, and the last of them until it is reported.
     set_aside: u64,
     pending_damage: Option<LogReadError>,
-    /// Number of ended pullers when this puller last restarted at the group's cursor.
-    ended_pullers: u64,
+    /// Requests to search again that this puller has followed by a restart at the group's cursor.
+    rescan_count: u64,
     clock: HostClock,
     /// Time of the last check for dead pullers, and the interval until the next; ticks.
     last_check: u64,
@@ -80,7 +80,7 @@ impl QueuePuller {
             unacknowledged: Vec::new(),
             set_aside: 0,
             pending_damage: None,
-            ended_pullers: 0,
+            rescan_count: 0,
             check_interval: clock.calibration().ticks_of_ns(DEAD_PULLER_CHECK_NS / 2),
             clock,
             last_check: 0,
@@ -109,7 +109,7 @@ impl QueuePuller {
         if self.others_hold() && self.clock.ticks().wrapping_sub(self.last_check) >= self.check_interval {
             self.free_dead_pullers();
         }
-        if self.claims.ended_pullers() != self.ended_pullers {
+        if self.claims.rescan_count() != self.rescan_count {
             self.restart_at_cursor()?;
         }
         let mut count = 0;
@@ -169,7 +169,7 @@ impl QueuePuller {
             return self.reader.wait(wait, timeout_ns);
         }
         let longest = if self.others_hold() { DEAD_PULLER_CHECK_NS } else { u64::MAX };
-        self.reader.sleep_unless(timeout_ns.min(longest), || self.claims.ended_pullers() != self.ended_pullers);
+        self.reader.sleep_unless(timeout_ns.min(longest), || self.claims.rescan_count() != self.rescan_count);
     }
 
     /// As [`Reader::is_removed`].
@@ -221,10 +221,10 @@ impl QueuePuller {
     /// Restarts at the group's cursor, for messages that ended pullers have left.
     #[cold]
     fn restart_at_cursor(&mut self) -> Result<(), LogReadError> {
-        let fallen = self.claims.ended_pullers();
+        let rescan_count = self.claims.rescan_count();
         self.claims.advance();
         self.reader.seek(self.claims.cursor())?;
-        self.ended_pullers = fallen;
+        self.rescan_count = rescan_count;
         Ok(())
     }
 }

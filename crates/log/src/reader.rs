@@ -84,7 +84,7 @@ pub struct LogMessage<'a> {
 
 /// Reader of a log, in order of sequence numbers.
 pub struct Reader {
-    follower: SegmentCursor,
+    cursor: SegmentCursor,
     segments: Segments,
     pub(crate) shape: LogShape,
     path: LogPath,
@@ -96,7 +96,7 @@ pub struct Reader {
     identity: u64,
     /// Device and inode of the data file; none for an unnamed log.
     data: Option<FileId>,
-    /// Sequence number below which no message of a growing log is ever cut.
+    /// Sequence number below which no message of a `keep` log is ever cut.
     settled: u64,
     /// Set if only this user and root can write to the data file.
     is_ours: bool,
@@ -133,29 +133,29 @@ impl Reader {
         shape: LogShape,
         start: ReaderStart,
         registration: Registration,
-        others: ProcessTrust,
+        trust: ProcessTrust,
     ) -> Result<Self, LogOpenError> {
         let io = |e| LogOpenError::from_io(path, 0, e);
         let identity = files::identity(&file, &shape).map_err(io)?;
         let is_ours = files::is_ours(&file).map_err(io)?;
         let data = Some(lock::file_id(&file.metadata().map_err(io)?));
-        let segments = shape.segments(file, Access::Read, others).map_err(io)?;
+        let segments = shape.segments(file, Access::Read, trust).map_err(io)?;
         let settled = match segments.survey(current_boot_id()).map_err(io)? {
             Some(Err(missing)) => return Err(LogOpenError::damaged(path, missing.damage(&segments, &shape))),
             surveyed => surveyed.and_then(Result::ok).map_or(0, |extent| extent.settled()),
         };
-        let follower = oldest(path, &segments, &shape, others)?;
-        let unnamed = Self::unnamed(follower, segments, shape, path);
-        let mut reader = Self { identity, data, settled, is_ours, trust: others, ..unnamed };
+        let cursor = oldest(path, &segments, &shape, trust)?;
+        let unnamed = Self::unnamed(cursor, segments, shape, path);
+        let mut reader = Self { identity, data, settled, is_ours, trust, ..unnamed };
         reader.register(registration)?;
         reader.go_to(start)?;
         Ok(reader)
     }
 
     /// Builds an unregistered reader of a log that has no name, or none yet.
-    pub(crate) fn unnamed(follower: SegmentCursor, segments: Segments, shape: LogShape, path: &LogPath) -> Self {
+    pub(crate) fn unnamed(cursor: SegmentCursor, segments: Segments, shape: LogShape, path: &LogPath) -> Self {
         Self {
-            follower,
+            cursor,
             segments,
             shape,
             path: path.clone(),
@@ -180,7 +180,7 @@ impl Reader {
             return Ok(Next::Message(self.message(at)));
         }
         // Fast path: most turns of a spinning reader find nothing.
-        if self.missed == 0 && self.follower.is_at_tail() {
+        if self.missed == 0 && self.cursor.is_at_tail() {
             return self.empty_or_truncated().map(|_| Next::Empty);
         }
         match self.advance()? {
@@ -198,9 +198,9 @@ impl Reader {
         while count < limit {
             // Fast path: a run of pinned frames is found as a whole and handed over as a whole.
             if self.missed == 0 {
-                let run = self.follower.read_run(MAX_RUN.min(limit - count));
+                let run = self.cursor.read_run(MAX_RUN.min(limit - count));
                 (0..run.count)
-                    .for_each(|index| hand_over(Next::Message(self.message(self.follower.run_frame(&run, index)))));
+                    .for_each(|index| hand_over(Next::Message(self.message(self.cursor.run_frame(&run, index)))));
                 count += run.count;
                 if run.count > 0 {
                     continue;
@@ -226,7 +226,7 @@ impl Reader {
     /// [`AdaptiveWait`](tickpath_clock::AdaptiveWait) when an adaptive wait is to sleep.
     pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
         match wait {
-            Wait::Busy => self.follower.spin_poll(),
+            Wait::Busy => self.cursor.spin_poll(),
             Wait::Yield => yield_now(),
             Wait::Block | Wait::Adaptive => self.sleep_unless(timeout_ns, || false),
         }
@@ -237,33 +237,33 @@ impl Reader {
         if self.shape.policy != OverflowPolicy::Keep || self.has_news() {
             return Ok(());
         }
-        let index = self.follower.index;
+        let index = self.cursor.index;
         let surveyed = self.segments.survey(current_boot_id()).map_err(unreadable(index))?;
         let Some(surveyed) = surveyed else { return Ok(()) };
         let extent = surveyed.map_err(|missing| missing.damage(&self.segments, &self.shape))?;
         // Frames behind an open batch belong to the batch.
         let is_hole = extent.found > index + 1
-            || self.follower.sequence < extent.durable.sequence
-            || self.follower.has_later_frame() && !self.follower.is_open();
+            || self.cursor.sequence < extent.durable.sequence
+            || self.cursor.has_later_frame() && !self.cursor.is_open();
         // The writer may have published meanwhile.
-        if is_hole && !self.has_news() { Err(self.follower.damage(HOLE)) } else { Ok(()) }
+        if is_hole && !self.has_news() { Err(self.cursor.damage(HOLE)) } else { Ok(()) }
     }
 
     /// Returns true if the files of an untrusted log were truncated; from then on [`Self::next`] fails too. Asks the
     /// operating system; [`faults`](crate::faults) indicates at no cost when to ask.
     pub fn is_truncated(&self) -> bool {
-        let bytes = self.shape.data_bytes(self.follower.index);
-        truncation::is_truncated(&self.follower.region, self.control.as_ref(), &self.path, bytes)
+        let bytes = self.shape.data_bytes(self.cursor.index);
+        truncation::is_truncated(&self.cursor.region, self.control.as_ref(), &self.path, bytes)
     }
 
     /// Returns the sequence number of the next message.
     pub fn sequence(&self) -> u64 {
-        self.follower.sequence
+        self.cursor.sequence
     }
 
     /// Returns the sequence number at which the next message or gap to be returned begins.
     pub fn next_reported(&self) -> u64 {
-        self.follower.sequence - self.missed
+        self.cursor.sequence - self.missed
     }
 
     /// Returns the identity that distinguishes this log from any earlier or later log at its place.
@@ -304,14 +304,14 @@ impl Reader {
     /// Returns the calibration of the stamps at the reader's position.
     pub fn calibration(&self) -> Calibration {
         let mut bytes = [0; size_of::<Calibration>()];
-        self.follower.region.copy_out(SEGMENT_CALIBRATION, &mut bytes);
+        self.cursor.region.copy_out(SEGMENT_CALIBRATION, &mut bytes);
         Calibration::read_from_bytes(&bytes).ok().filter(Calibration::is_sound).unwrap_or(self.shape.calibration)
     }
 
     /// Returns the bytes from the first segment's start to the cursor, as if no segment had ever been recycled.
     pub fn position(&self) -> u64 {
-        let before = self.follower.index.saturating_mul(self.shape.segment_bytes as u64);
-        before.saturating_add(self.follower.offset as u64)
+        let before = self.cursor.index.saturating_mul(self.shape.segment_bytes as u64);
+        before.saturating_add(self.cursor.offset as u64)
     }
 
     /// Returns the registered readers.
@@ -323,14 +323,14 @@ impl Reader {
 
     #[inline(always)]
     fn message(&self, at: FrameAt) -> LogMessage<'_> {
-        let payload = self.follower.payload(at.offset, at.length, &self.buffer);
+        let payload = self.cursor.payload(at.offset, at.length, &self.buffer);
         LogMessage { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload }
     }
 
     /// Returns the next frame, unless a gap must be reported first.
     #[inline(always)]
     fn frame(&mut self) -> Option<FrameAt> {
-        if self.missed > 0 { None } else { self.follower.frame(&mut self.buffer) }
+        if self.missed > 0 { None } else { self.cursor.frame(&mut self.buffer) }
     }
 
     /// Returns a gap, a frame that arrived meanwhile, or the next segment's first frame; else nothing.
@@ -338,7 +338,7 @@ impl Reader {
         if self.missed > 0 {
             return Ok(FrameOrGap::Gap(std::mem::take(&mut self.missed)));
         }
-        match self.follower.step(&mut self.buffer)? {
+        match self.cursor.step(&mut self.buffer)? {
             CursorStep::Frame(at) => Ok(FrameOrGap::Frame(at)),
             CursorStep::Empty => self.empty_or_truncated(),
             step => self.leave_segment(step),
@@ -348,7 +348,7 @@ impl Reader {
     /// Returns nothing, or an error if the files of an untrusted log were truncated.
     #[inline(always)]
     fn empty_or_truncated(&self) -> Result<FrameOrGap, LogReadError> {
-        let is_cut = || truncation::is_known_truncated(&self.follower.region, self.control.as_ref());
+        let is_cut = || truncation::is_known_truncated(&self.cursor.region, self.control.as_ref());
         if self.trust == ProcessTrust::Untrusted && is_cut() {
             Err(LogReadError::Truncated)
         } else {
@@ -360,14 +360,15 @@ impl Reader {
     #[cold]
     fn leave_segment(&mut self, mut step: CursorStep) -> Result<FrameOrGap, LogReadError> {
         for _ in 0..=self.segments.ring_len().unwrap_or(u64::MAX) {
-            let goes_on = if step == CursorStep::End { self.enter_next()? } else { self.catch_up().map(|()| true)? };
-            if !goes_on {
+            let has_moved =
+                if step == CursorStep::End { self.enter_next()? } else { self.catch_up().map(|()| true)? };
+            if !has_moved {
                 return self.empty_or_truncated();
             }
             if self.missed > 0 {
                 return Ok(FrameOrGap::Gap(std::mem::take(&mut self.missed)));
             }
-            step = match self.follower.step(&mut self.buffer)? {
+            step = match self.cursor.step(&mut self.buffer)? {
                 CursorStep::Frame(at) => return Ok(FrameOrGap::Frame(at)),
                 CursorStep::Empty => return self.empty_or_truncated(),
                 step => step,
@@ -378,19 +379,19 @@ impl Reader {
 
     /// Enters the next segment, or a later one if that was recycled already. Returns false if it is not opened yet.
     fn enter_next(&mut self) -> Result<bool, LogReadError> {
-        let next = self.follower.index + 1;
+        let next = self.cursor.index + 1;
         let Some(region) = self.segments.get(next).map_err(unreadable(next))? else { return Ok(false) };
-        let Some(mut follower) = enter(region, &self.shape, next) else {
+        let Some(mut cursor) = enter(region, &self.shape, next) else {
             // The segment holds a later index, or cannot be entered yet.
             let is_past = self.is_past(next);
             return if is_past { self.catch_up().map(|()| true) } else { Ok(false) };
         };
-        if follower.sequence != self.follower.sequence {
+        if cursor.sequence != self.cursor.sequence {
             let what = "the next segment begins with another number";
-            return Err(self.follower.damage(what));
+            return Err(self.cursor.damage(what));
         }
-        follower.lend = self.follower.lend;
-        self.follower = follower;
+        cursor.lend = self.cursor.lend;
+        self.cursor = cursor;
         Ok(true)
     }
 
@@ -406,22 +407,22 @@ impl Reader {
                 return Err(LogReadError::Truncated);
             }
             if self.pins() {
-                return Err(self.follower.damage("the segment was recycled, though our cursor holds it"));
+                return Err(self.cursor.damage("the segment was recycled, though our cursor holds it"));
             }
         }
-        let (before, index) = (self.follower.sequence, self.follower.index);
+        let (before, index) = (self.cursor.sequence, self.cursor.index);
         for _ in 0..tries(self.trust) {
             let mut present = present_segments(&self.segments, &self.shape).map_err(unreadable(index))?;
-            present.retain(|follower| follower.index > index && follower.sequence >= before);
+            present.retain(|cursor| cursor.index > index && cursor.sequence >= before);
             if present.is_empty() {
                 relax();
                 continue;
             }
-            self.follower = present.swap_remove(present.len() / 2);
-            self.missed = self.follower.sequence - before;
+            self.cursor = present.swap_remove(present.len() / 2);
+            self.missed = self.cursor.sequence - before;
             return Ok(());
         }
-        Err(self.follower.damage("the ring went on, but no later segment is there"))
+        Err(self.cursor.damage("the ring advanced, but no later segment is there"))
     }
 
     /// Sleeps until a wake-up, unless `has_other_news` returns true once the sleeper's flag is visible to all. Yields
@@ -433,8 +434,8 @@ impl Reader {
         }
         if !self.has_news() && !has_other_news() {
             sleep_while(control.sleepers(), 1, timeout_ns);
-            // A flag that no writer has cleared would cost it a useless system call at the next message. Other sleepers
-            // wake too, check for news and set the flag again.
+            // A flag that no writer has cleared would cost the writer a useless system call at the next message. Other
+            // sleepers wake too, check for news and set the flag again.
             control.wake_sleepers();
         }
     }
@@ -444,8 +445,8 @@ impl Reader {
         if self.missed > 0 {
             return true;
         }
-        self.follower.has_news().unwrap_or_else(|| {
-            let next = self.follower.index + 1;
+        self.cursor.has_news().unwrap_or_else(|| {
+            let next = self.cursor.index + 1;
             self.segments.generation(next).is_some_and(|generation| generation >= holding(next))
         })
     }
@@ -457,7 +458,8 @@ impl Reader {
     }
 }
 
-/// Sleeps until a reader may have news, or `timeout_ns` is over; yields if one is unregistered, or for over 128.
+/// Sleeps until a reader may have news, or `timeout_ns` is over. Yields if a reader is unregistered or there are more
+/// than `MAX_SLEEP_FLAGS`.
 pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     let controls: Vec<_> = readers.iter().filter_map(|reader| Some((*reader, reader.control.as_ref()?))).collect();
     if controls.len() < readers.len() || controls.is_empty() || controls.len() > MAX_SLEEP_FLAGS {
@@ -503,13 +505,13 @@ fn present_segments(segments: &Segments, shape: &LogShape) -> std::io::Result<Ve
             present.extend(enter(region, shape, index));
         }
     }
-    present.sort_by_key(|follower| follower.index);
+    present.sort_by_key(|cursor| cursor.index);
     Ok(present)
 }
 
 /// Returns the max attempts to find a segment; fewer with an untrusted writer, so that it cannot hold the reader up.
-fn tries(others: ProcessTrust) -> u32 {
-    match others {
+fn tries(trust: ProcessTrust) -> u32 {
+    match trust {
         ProcessTrust::Trusted => TRIES,
         ProcessTrust::Untrusted => TRIES / 100,
     }
@@ -520,9 +522,9 @@ pub(crate) fn oldest(
     path: &LogPath,
     segments: &Segments,
     shape: &LogShape,
-    others: ProcessTrust,
+    trust: ProcessTrust,
 ) -> Result<SegmentCursor, LogOpenError> {
-    for _ in 0..tries(others) {
+    for _ in 0..tries(trust) {
         let held = present_segments(segments, shape).map_err(|e| LogOpenError::from_io(path, 0, e))?;
         if let Some(oldest) = held.into_iter().next() {
             return Ok(oldest);

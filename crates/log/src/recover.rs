@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::append::{Appender, AppenderParts};
-use crate::follow::{CursorStep, HOLE, MISFIT, SegmentCursor, WRONG};
+use crate::follow::{BAD_COMMIT_WORD, CHECKSUM_MISMATCH, CursorStep, HOLE, SegmentCursor};
 use crate::layout::{BASE_SEQUENCE, CommitWord, GENERATION, KIND_END, MAX_BASE, holding, index_held};
 use crate::progress::LogExtent;
 use crate::region::Region;
@@ -168,25 +168,25 @@ impl ResumableLog<'_> {
 
     fn scan_segment(&self, region: &Region, segment: u64, base: u64) -> SegmentEnd {
         let AppenderParts { frame, segment_bytes, .. } = self.parts;
-        let mut follower = SegmentCursor::new(region.clone(), frame, segment_bytes, segment, base.min(MAX_BASE), false);
+        let mut cursor = SegmentCursor::new(region.clone(), frame, segment_bytes, segment, base.min(MAX_BASE), false);
         let (mut buffer, is_queue) = (Vec::new(), self.parts.control.group_cursor().is_some());
         let rest = loop {
-            match follower.step(&mut buffer) {
+            match cursor.step(&mut buffer) {
                 Ok(CursorStep::Frame(_)) => {}
-                Ok(CursorStep::Empty) if follower.is_open() => break TailContent::Torn,
-                Ok(CursorStep::Empty) if follower.has_later_frame() => break TailContent::FramesBehindDamage(HOLE),
+                Ok(CursorStep::Empty) if cursor.is_open() => break TailContent::Torn,
+                Ok(CursorStep::Empty) if cursor.has_later_frame() => break TailContent::FramesBehindDamage(HOLE),
                 Ok(CursorStep::Empty | CursorStep::End | CursorStep::Lapped) => break TailContent::Nothing,
-                Err(_) if !follower.claims_next() => break TailContent::Damage(MISFIT),
+                Err(_) if !cursor.has_next_commit() => break TailContent::Damage(BAD_COMMIT_WORD),
                 // In a queue a puller sets the message aside; the frames behind it are not lost with it.
                 Err(_)
-                    if follower.has_later_frame()
+                    if cursor.has_later_frame()
                         && is_queue
-                        && matches!(follower.skip_frame(), Ok(CursorStep::Frame(_))) => {}
-                Err(_) if follower.has_later_frame() => break TailContent::FramesBehindDamage(WRONG),
+                        && matches!(cursor.skip_frame(), Ok(CursorStep::Frame(_))) => {}
+                Err(_) if cursor.has_later_frame() => break TailContent::FramesBehindDamage(CHECKSUM_MISMATCH),
                 Err(_) => break TailContent::Torn,
             }
         };
-        SegmentEnd { segment, offset: follower.offset, sequence: follower.sequence, content: rest }
+        SegmentEnd { segment, offset: cursor.offset, sequence: cursor.sequence, content: rest }
     }
 
     /// Returns true if data behind the end must be cut. A torn last frame was never acknowledged; with frames behind it
@@ -195,7 +195,7 @@ impl ResumableLog<'_> {
         let may_lie_in_pieces = self.extent.is_some_and(|extent| !extent.same_boot);
         match end.content {
             TailContent::Nothing => Ok(false),
-            TailContent::Torn => self.check_durable(end, WRONG).map(|()| true),
+            TailContent::Torn => self.check_durable(end, CHECKSUM_MISMATCH).map(|()| true),
             TailContent::FramesBehindDamage(what) if may_lie_in_pieces => self.check_durable(end, what).map(|()| true),
             TailContent::FramesBehindDamage(what) | TailContent::Damage(what) => Err(end.damage(what)),
         }

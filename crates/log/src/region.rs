@@ -67,8 +67,8 @@ impl Region {
     }
 
     /// Guards the whole mapping if other processes are untrusted.
-    pub fn guard_against(&self, others: ProcessTrust) -> io::Result<()> {
-        if others == ProcessTrust::Untrusted { self.guard() } else { Ok(()) }
+    pub fn guard_against(&self, trust: ProcessTrust) -> io::Result<()> {
+        if trust == ProcessTrust::Untrusted { self.guard() } else { Ok(()) }
     }
 
     /// Faults in the whole mapping.

@@ -92,20 +92,20 @@ impl Segments {
 #[cfg(not(loom))]
 impl Segments {
     /// Maps a ring of `count` segments of `bytes` each.
-    pub fn ring(file: &File, bytes: usize, count: usize, access: Access, others: ProcessTrust) -> io::Result<Self> {
+    pub fn ring(file: &File, bytes: usize, count: usize, access: Access, trust: ProcessTrust) -> io::Result<Self> {
         let all = Region::map(file, HEADER_BYTES as u64, bytes * count, access)?;
-        all.guard_against(others)?;
+        all.guard_against(trust)?;
         all.populate();
         Ok(Self::Ring((0..count).map(|i| all.part(i * bytes, bytes)).collect()))
     }
 
     /// Maps segments of a growing file one by one.
-    pub fn growing(file: File, segment_bytes: usize, access: Access, others: ProcessTrust) -> Self {
+    pub fn growing(file: File, segment_bytes: usize, access: Access, trust: ProcessTrust) -> Self {
         Self::Growing(GrowingFile {
             file,
             segment_bytes,
             access,
-            trust: others,
+            trust,
             boot_id: [0; 16],
             durable: DurableTail::default(),
             ready: VecDeque::new(),
@@ -129,7 +129,7 @@ impl Segments {
         }
     }
 
-    /// Compares the expected with the existing extent of a growing log, seen from this boot; none for a ring.
+    /// Compares the expected with the existing extent of a `keep` log, seen from this boot; none for a ring.
     pub fn survey(&self, boot: Option<[u8; 16]>) -> io::Result<Option<Result<LogExtent, MissingSegment>>> {
         match self {
             Self::Ring(_) => Ok(None),
@@ -143,7 +143,7 @@ impl Segments {
         }
     }
 
-    /// Returns the file of a growing log, and its durable extent.
+    /// Returns the file of a `keep` log, and its durable extent.
     pub fn growing_file(&self) -> Option<(&File, &DurableTail)> {
         match self {
             Self::Ring(_) => None,

@@ -13,7 +13,7 @@ use crate::{LogPublishError, OverflowPolicy, Writer};
 /// Handle that makes published messages durable, also from another thread.
 pub struct Syncer {
     file: File,
-    /// Durable tail; only a growing log records it.
+    /// Durable tail; only a `keep` log records it.
     durable: Option<DurableTail>,
     fork_generation: ForkGeneration,
 }

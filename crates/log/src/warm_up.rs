@@ -69,8 +69,8 @@ impl WarmUpLog {
         let region = Region::map(&memory(CONTROL_BYTES)?, 0, CONTROL_BYTES, Access::Write)?;
         let parts = parts(&shape, of_writer, ControlFile { region }, shape.calibration.as_bytes());
         let writer = Writer::new(Appender::fresh(parts, 0)?, shape, LogPath::nowhere(), barrier);
-        let follower = oldest(writer.path(), &of_reader, &shape, ProcessTrust::Trusted).map_err(io::Error::other)?;
-        Ok(Self { reader: Reader::unnamed(follower, of_reader, shape, writer.path()), writer })
+        let cursor = oldest(writer.path(), &of_reader, &shape, ProcessTrust::Trusted).map_err(io::Error::other)?;
+        Ok(Self { reader: Reader::unnamed(cursor, of_reader, shape, writer.path()), writer })
     }
 }
 

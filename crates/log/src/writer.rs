@@ -49,7 +49,8 @@ impl Writer {
         Self::open_or(create, config, calibration, ProcessTrust::Trusted)
     }
 
-    /// As [`Self::open`], for a log that an untrusted process can write to: guarded before the first access.
+    /// As [`Self::open`], for a log that an untrusted process can write to: an existing log is guarded before the first
+    /// access, a new one once it is created.
     pub fn open_untrusted(config: &Config, calibration: &Calibration) -> Result<Self, LogOpenError> {
         let config = &config.with_group();
         files::create_folder(config)?;
@@ -70,12 +71,12 @@ impl Writer {
         missing: OpenMissing,
         config: &Config,
         calibration: &Calibration,
-        others: ProcessTrust,
+        trust: ProcessTrust,
     ) -> Result<Self, LogOpenError> {
         // Before the lock is taken: a rejected configuration must not create a file.
         LogShape::of(config, calibration)?;
         let lock = writer_lock(&config.path, config.mode)?;
-        let writer = Self::locked(missing, config, calibration, others)?;
+        let writer = Self::locked(missing, config, calibration, trust)?;
         Ok(Self { _lock: Some(lock), ..writer })
     }
 
@@ -84,7 +85,7 @@ impl Writer {
         missing: OpenMissing,
         config: &Config,
         calibration: &Calibration,
-        others: ProcessTrust,
+        trust: ProcessTrust,
     ) -> Result<Self, LogOpenError> {
         let wanted = LogShape::of(config, calibration)?;
         let path = &config.path;
@@ -93,8 +94,8 @@ impl Writer {
             Err(LogOpenError::NotFound(_)) => (wanted, (missing(config, &wanted)?, None)),
             Err(e) => return Err(e),
             Ok((file, shape)) => {
-                let control = files::open_or_create_control(config, others)?;
-                let segments = shape.segments(file, Access::Write, others);
+                let control = files::open_or_create_control(config, trust)?;
+                let segments = shape.segments(file, Access::Write, trust);
                 let segments = segments.map_err(|e| LogOpenError::from_io(path, shape.segment_bytes as u64, e))?;
                 (shape, resume(config, &wanted, shape, segments, control)?)
             }
@@ -212,7 +213,7 @@ impl Writer {
         self.with_room(|appender| appender.make_room(payload))
     }
 
-    /// Allocates and faults in `bytes` bytes of a growing log behind its end. Call it after a sync: a sync makes every
+    /// Allocates and faults in `bytes` bytes of a `keep` log behind its end. Call it after a sync: a sync makes every
     /// page that it writes, even one without frames yet, cost another fault at the next write.
     pub fn reserve(&mut self, bytes: u64) -> std::io::Result<()> {
         self.appender.region.populate();
@@ -220,8 +221,8 @@ impl Writer {
         self.appender.segments.preallocate(next, bytes.div_ceil(self.shape.segment_bytes as u64))
     }
 
-    /// Ends a growing log: syncs it, moves its files to `dir`, and resumes with the next sequence number in a new
-    /// log at the old place, shaped by `config`. A kill in the middle leaves the log in place, or a place without a log;
+    /// Ends a `keep` log: syncs it, moves its files to `dir`, and resumes with the next sequence number in a new log
+    /// at the old place, shaped by `config`. A kill in the middle leaves the log in place, or a place without a log;
     /// then the next [`Self::open`] needs the next number as [`Config::first_sequence`].
     pub fn archive_to(&mut self, config: &Config, calibration: &Calibration, dir: &Path) -> Result<(), LogOpenError> {
         assert!(self.policy() == OverflowPolicy::Keep, "a ring is never full of history");
@@ -272,12 +273,12 @@ impl Writer {
         self.shape.max_payload()
     }
 
-    /// Returns the number of registered readers that are present.
+    /// Returns the number of registered readers that are not away, killed ones included.
     pub fn readers(&self) -> usize {
         self.appender.control.registered().filter(|reader| !reader.away).count()
     }
 
-    /// Returns true if a reader is present. Asks the kernel for the readers' locks: the count includes killed readers.
+    /// Returns true if a registered reader's process lives. Frees cursors of dead readers.
     pub fn has_live_reader(&self) -> bool {
         // An unnamed log is written and read by its creator.
         if self._lock.is_none() {
@@ -467,10 +468,7 @@ fn resume(
         appender.roll().map_err(|blocked| match blocked {
             BlockedReason::ByGroup => LogOpenError::OtherBoot(path.clone()),
             BlockedReason::Io(e) => io(e),
-            BlockedReason::ByReader(_) => {
-                let (found, wanted) = ("readers of another boot".to_owned(), "a new segment".to_owned());
-                LogOpenError::ConfigMismatch { place: path.clone(), found, wanted }
-            }
+            BlockedReason::ByReader(_) => LogOpenError::ReadersOfOtherBoot(path.clone()),
         })?;
     }
     Ok((appender, cut))

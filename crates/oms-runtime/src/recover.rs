@@ -415,7 +415,9 @@ impl CandidateLane {
                 // The start sets an unreadable lane aside when it opens the reader.
                 _ => LaneState::Inbound,
             },
-            (Ok(_), Some(Err(e @ LogOpenError::ConfigMismatch { .. }))) if !kind.is_session_lane() => {
+            (Ok(_), Some(Err(e @ (LogOpenError::ConfigMismatch { .. } | LogOpenError::ReadersOfOtherBoot(_)))))
+                if !kind.is_session_lane() =>
+            {
                 return Err(e.into());
             }
             (Ok(_), Some(Err(e))) => lost(&e.to_string()),

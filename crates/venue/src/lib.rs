@@ -5,10 +5,10 @@
 //!   OMS <── journal <── sequencer <── line agent <── Line::poll ── the exchange
 //! ```
 //!
-//! A desk adds an exchange by implementing [`Line`], some 200 lines for a plain protocol: `examples/text.rs` shows one,
-//! and its test runs [`conformance`] against it. The OMS logs each request before it passes it to a line, journals each
-//! report before any client receives it, and passes the state of both sides to the line at each connect. So a line
-//! keeps no state that must survive its process.
+//! An integrator adds an exchange by implementing [`Line`], some 200 lines for a plain protocol: `examples/text.rs`
+//! shows such a line, and its test runs [`conformance`] against it. The OMS logs each request before it passes it to a
+//! line, journals each report before any client receives it, and passes the state of both sides to the line at each
+//! connect. So a line keeps no state that must survive its process.
 //!
 //! The OMS drives each line through this trait:
 //!
@@ -26,7 +26,7 @@
 //!
 //! # The contract
 //!
-//! * **It never waits.** Each call returns at once: work that cannot be done now is refused ([`LineSendError::Full`])
+//! * **No call waits.** Each call returns at once: work that cannot be done now is refused ([`LineSendError::Full`])
 //!   or continues in a later [`Line::poll`]. A name lookup in [`Line::connect`] is the only wait that is allowed.
 //! * **Numbers.** Requests of a line have rising numbers; a number that is left out was never sent and never will be.
 //!   Reports are numbered without a gap from [`ResumeState::next_report`] on. A line maps the numbers of an exchange
@@ -99,11 +99,11 @@ pub const TOO_LATE: u16 = 8;
 /// State of both sides at the line's last connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResumeState {
-    /// Identity of the number space: a mark of the OMS's journal and of this line in it. With another mark, both
-    /// numberings begin anew.
+    /// Identity of both numberings, of requests and of reports: derived from the id of the OMS's journal and from the
+    /// line. With another identity, both numberings begin anew.
     pub journal: u64,
-    /// Identity of the OMS, shared by all its lines and by no other OMS: the id of its journal. Zero if the OMS has
-    /// none; then the venue cannot distinguish its order ids from those of another OMS.
+    /// Id of the OMS's journal, shared by all lines of the OMS and by no other OMS. Zero if the OMS has no such id;
+    /// then the venue cannot distinguish its order ids from those of another OMS.
     pub oms: u64,
     /// Incarnation of the requests lane: with another incarnation its request numbers begin anew.
     pub incarnation: u64,
@@ -120,8 +120,8 @@ pub enum LineEvent<'a> {
     Up {
         /// The venue has all sent requests below this number, and none from it on; none if it cannot report its state.
         next_request: Option<u64>,
-        /// The number of the next report; [`ResumeState::next_report`] if none is lost. None if some may be lost; the
-        /// next report then has that number nevertheless.
+        /// Number of the next report; [`ResumeState::next_report`] if no report is lost. None if reports may be lost;
+        /// numbering then continues at `ResumeState::next_report`.
         next_report: Option<u64>,
     },
     /// The venue has all requests below this number.

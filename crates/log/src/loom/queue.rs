@@ -142,9 +142,9 @@ fn claim_and_die(claims: &ClaimTable, lock: &AtomicU64, delivery: QueueDelivery,
 fn end_dead_puller(claims: &ClaimTable, lock: &AtomicU64) -> bool {
     let is_dead = lock.load(Ordering::Acquire) == RELEASED;
     if is_dead {
-        let before = claims.ended_pullers();
+        let before = claims.rescan_count();
         claims.leave(1);
-        assert_ne!(claims.ended_pullers(), before, "no puller would walk again");
+        assert_ne!(claims.rescan_count(), before, "no puller would walk again");
     }
     is_dead
 }
@@ -166,13 +166,13 @@ fn claim_and_finish(claims: &ClaimTable, owner: ClaimOwner) -> Vec<u64> {
 fn read_and_finish(regions: &[Region], claims: &ClaimTable, owner: ClaimOwner) -> Vec<(u64, Claim)> {
     let mut taken = Vec::new();
     for sequence in 0..MESSAGES {
-        let Some(mut follower) = enter(regions, sequence, 1) else {
+        let Some(mut cursor) = enter(regions, sequence, 1) else {
             // Pairs with the writer's release of the generation, which it changes after its check of the cursor.
             fence(Ordering::Acquire);
             assert!(claims.cursor() > sequence, "message {sequence} is gone, and was not done");
             continue;
         };
-        if !matches!(follower.skip_frame().expect("nothing is damaged"), CursorStep::Frame(_)) {
+        if !matches!(cursor.skip_frame().expect("nothing is damaged"), CursorStep::Frame(_)) {
             continue;
         }
         let Some(claim) = claims.claim(sequence, owner) else { continue };

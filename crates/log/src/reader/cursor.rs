@@ -24,7 +24,7 @@ impl Reader {
     /// Never moves the cursor back, nor beyond the messages read.
     pub fn confirm(&self, sequence: u64) {
         if let Some(slot) = self.slot.as_ref().filter(|slot| !slot.fork_generation.is_forked()) {
-            let sequence = sequence.min(self.follower.sequence);
+            let sequence = sequence.min(self.cursor.sequence);
             if sequence > slot.cursor() {
                 slot.move_to(sequence);
             }
@@ -36,7 +36,7 @@ impl Reader {
     pub(super) fn publish_cursor(&self) -> Result<(), LogReadError> {
         self.refuse_fork()?;
         if let Some(slot) = self.slot.as_ref().filter(|slot| slot.follows) {
-            slot.move_to(self.follower.sequence);
+            slot.move_to(self.cursor.sequence);
         }
         Ok(())
     }
@@ -62,7 +62,7 @@ impl Reader {
         let control = files::open_control(&self.path, self.trust)?;
         for number in usize::from(self.shape.mandatory)..MAX_READERS {
             if let TryLock::Acquired(lock) = self.try_lock(number)? {
-                control.activate(number, self.follower.sequence, std::process::id());
+                control.activate(number, self.cursor.sequence, std::process::id());
                 self.set_slot(CursorSlot::new(number, control, lock));
                 return Ok(());
             }
@@ -111,15 +111,15 @@ impl Reader {
                 relax();
                 continue;
             }
-            self.follower = present.swap_remove(found);
+            self.cursor = present.swap_remove(found);
             self.pin(start);
-            if self.follower.is_lapped() {
+            if self.cursor.is_lapped() {
                 continue;
             }
-            self.follower.lend = self.pins() && self.trust == ProcessTrust::Trusted;
+            self.cursor.lend = self.pins() && self.trust == ProcessTrust::Trusted;
             if self.skip_to(start)? {
                 if let Some(slot) = &self.slot {
-                    slot.move_to(self.follower.sequence);
+                    slot.move_to(self.cursor.sequence);
                 }
                 return Ok(());
             }
@@ -139,7 +139,7 @@ impl Reader {
     /// Publishes the cursor so that a gated writer must see it, before the generation is checked again.
     fn pin(&self, start: ReaderStart) {
         let Some(slot) = &self.slot else { return };
-        let first = self.follower.sequence;
+        let first = self.cursor.sequence;
         let at = match start {
             ReaderStart::Sequence(wanted) if slot.is_mandatory() => wanted.max(first),
             _ => first,
@@ -170,15 +170,15 @@ impl Reader {
             ReaderStart::Now => u64::MAX,
             ReaderStart::Sequence(wanted) => wanted,
         };
-        self.missed = self.follower.sequence.saturating_sub(wanted);
-        while self.follower.sequence < wanted {
-            match self.follower.step(&mut self.buffer).map_err(|e| LogOpenError::damaged(&self.path, e))? {
+        self.missed = self.cursor.sequence.saturating_sub(wanted);
+        while self.cursor.sequence < wanted {
+            match self.cursor.step(&mut self.buffer).map_err(|e| LogOpenError::damaged(&self.path, e))? {
                 CursorStep::Frame(_) => {}
                 CursorStep::Lapped => return Ok(false),
                 // The newest segment ends here only if a writer is just opening the next one.
                 CursorStep::Empty | CursorStep::End if start == ReaderStart::Now => return Ok(true),
                 CursorStep::Empty | CursorStep::End => {
-                    let tail = self.follower.sequence;
+                    let tail = self.cursor.sequence;
                     return Err(LogOpenError::BeyondTail { place: self.path.clone(), asked: wanted, tail });
                 }
             }

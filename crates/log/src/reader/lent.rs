@@ -59,7 +59,7 @@ impl Reader {
     /// Returns true if messages can be lent: those of a `keep` log that no other user may write to.
     #[inline]
     pub fn lends(&self) -> bool {
-        self.shape.policy == OverflowPolicy::Keep && self.is_ours && self.follower.lend
+        self.shape.policy == OverflowPolicy::Keep && self.is_ours && self.cursor.lend
     }
 
     /// As [`Self::next`], but a message stays while it is held; none, without a read, if [`Self::lends`] is false.
@@ -86,7 +86,7 @@ impl Reader {
         }
         // SAFETY: the frame was found, so it is committed; the log grows, so its writer never writes there again; and
         // resuming the log cuts no frame before `settled`.
-        unsafe { LentFrame::in_place(self.follower.region.clone(), at) }
+        unsafe { LentFrame::in_place(self.cursor.region.clone(), at) }
     }
 }
 

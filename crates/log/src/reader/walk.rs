@@ -30,7 +30,7 @@ impl Reader {
         // Goes round the ring at most once, however fast the writer ends its segments.
         let mut segments = self.segments.ring_len().unwrap_or(u64::MAX);
         loop {
-            match self.follower.skip_frame()? {
+            match self.cursor.skip_frame()? {
                 CursorStep::Frame(at) => return Ok(WalkStep::Frame(at)),
                 CursorStep::Empty => return Ok(WalkStep::Nothing),
                 CursorStep::Lapped => return Ok(WalkStep::Lapped),
@@ -49,34 +49,34 @@ impl Reader {
     /// Returns a frame of this segment that the caller has walked over and then claimed.
     #[inline(always)]
     pub(crate) fn claimed(&self, at: FrameAt) -> Result<LogMessage<'_>, LogReadError> {
-        let payload = self.follower.claimed(at)?;
+        let payload = self.cursor.claimed(at)?;
         Ok(LogMessage { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload })
     }
 
     /// Moves to this sequence number, or to the oldest message if it was recycled.
     #[cold]
     pub(crate) fn seek(&mut self, wanted: u64) -> Result<(), LogReadError> {
-        let segment = self.follower.index;
+        let segment = self.cursor.index;
         for _ in 0..TRIES {
             let present = present_segments(&self.segments, &self.shape).map_err(unreadable(segment))?;
             let found = present.partition_point(|f| f.sequence <= wanted).saturating_sub(1);
-            let Some(follower) = present.into_iter().nth(found) else {
+            let Some(cursor) = present.into_iter().nth(found) else {
                 relax();
                 continue;
             };
-            self.follower = follower;
+            self.cursor = cursor;
             if self.walk_to(wanted)? {
                 return Ok(());
             }
         }
         let what = "no segment stays long enough to enter";
-        Err(LogReadError::Damaged { sequence: wanted, segment, offset: self.follower.offset, what })
+        Err(LogReadError::Damaged { sequence: wanted, segment, offset: self.cursor.offset, what })
     }
 
     /// Steps over the frames of this segment before the wanted one. Returns false if the reader was lapped meanwhile.
     fn walk_to(&mut self, wanted: u64) -> Result<bool, LogReadError> {
-        while self.follower.sequence < wanted {
-            match self.follower.skip_frame()? {
+        while self.cursor.sequence < wanted {
+            match self.cursor.skip_frame()? {
                 CursorStep::Frame(_) => {}
                 CursorStep::Lapped => return Ok(false),
                 // The wanted message begins the next segment, or is still to be pushed.
@@ -89,11 +89,11 @@ impl Reader {
     /// Enters the next segment, or returns what prevents it.
     #[cold]
     fn walk_on(&mut self) -> Result<Option<WalkStep>, LogReadError> {
-        let segment = self.follower.index + 1;
+        let segment = self.cursor.index + 1;
         let region = self.segments.get(segment).map_err(unreadable(segment))?;
         match region.and_then(|region| enter(region, &self.shape, segment)) {
-            Some(follower) => {
-                self.follower = follower;
+            Some(cursor) => {
+                self.cursor = cursor;
                 Ok(None)
             }
             // Not opened yet, or recycled already: then it holds a later index.

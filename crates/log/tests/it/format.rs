@@ -206,11 +206,11 @@ impl FileBytes<'_> {
     }
 
     /// Checks a ring of three segments of a page, which holds up to 186 frames: the first owner words, the first
-    /// slots, and the number of dead pullers.
-    fn queue(&self, owners: [u64; 4], slots: [u64; 3], fallen: u64) {
+    /// slots, and the number of requests to search again.
+    fn queue(&self, owners: [u64; 4], slots: [u64; 3], rescan_count: u64) {
         assert_eq!(self.field(0, "queue.magic"), b"TICKQUE1");
         assert_eq!(self.word(0, "queue.capacity"), 256);
-        assert_eq!(self.word(0, "queue.fallen"), fallen);
+        assert_eq!(self.word(0, "queue.rescan_count"), rescan_count);
         let (slots_at, slot_bytes) = self.fields["queue.slots"];
         let (owners_at, owner_bytes) = self.fields["queue.owners"];
         assert_eq!(owners_at, slots_at + MAX_PULLERS * slot_bytes);
