@@ -285,7 +285,7 @@ def test_wrong_calls_raise_the_remedy(log: Place) -> None:
         (lambda _, s: s.poll("all"), TypeError, "max is a whole number; give 1 or more"),  # type: ignore[arg-type]
         (lambda *_: tp.TopOfBook(64000.25, 1, 1, 1), TypeError, r"give tickpath.units\('64000.25'\)"),  # type: ignore[arg-type]
         (lambda *_: tp.Trade(Decimal("0.5"), 1), TypeError, r"give tickpath.units\('0.5'\)"),  # type: ignore[arg-type]
-        (lambda *_: tp.Trade(2**63, 1), OverflowError, "too large|too big"),
+        (lambda *_: tp.Trade(2**63, 1), OverflowError, "does not fit a price or quantity|too big"),
     ]
     with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
         for call, error, words in wrong:
