@@ -47,7 +47,7 @@ impl ServerEvent {
             Self::LoggedIn { user, session, from } => {
                 format!("{user} has logged in to session {session} from {from}")
             }
-            Self::Refused { from, why } => format!("refused {from}: {why}"),
+            Self::Refused { from, why } => format!("refused a connection from {from}: {why}"),
             Self::Disconnected { user, session, why } => format!("{user} has left session {session}: {why}"),
             Self::UsersNotReloaded(why) => format!("{why}; the previous users stay in force"),
             Self::NotReloaded(why) => format!("{why}; the previous configuration stays in force"),
