@@ -79,8 +79,8 @@ pub fn check_writable(file: &Path) -> Result<(), CliUsageError> {
 /// Which processors a run uses.
 #[derive(Debug, Clone, Args)]
 pub struct CpuArgs {
-    /// CPUs of the generator, the system (receiver) and the venue; default: the first two, with the venue on the
-    /// generator's
+    /// CPUs of the generator (sender), the system (receiver) and, where there is one, the venue; default: the first
+    /// two, with the venue on the generator's
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cpus: Vec<usize>,
 }

@@ -336,8 +336,8 @@ impl LoginArgs {
                 CliUsageError(error.to_string()).into()
             }
             ClientError::Refused { refusal: Some(LogonRejectReason::Password), .. } => anyhow::anyhow!(
-                "the OMS refused: the user '{}' or the password is wrong; check --user and --password-file, or set a new \
-                 one with `tickpath oms user passwd`",
+                "the OMS refused: the user '{}' or the password is wrong; check --user and --password-file, or set a \
+                 new one with `tickpath oms user passwd`",
                 self.user
             ),
             _ => error.into(),

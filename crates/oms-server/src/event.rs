@@ -55,7 +55,11 @@ impl ServerEvent {
                 "the files were read again and are unchanged".to_owned()
             }
             Self::Reloaded { changes, applied, needs_restart } => {
-                let mut text = format!("the files were read again: {changes} definitions have changed");
+                let definitions = match changes {
+                    0 => "no definitions have changed".to_owned(),
+                    _ => format!("definitions have changed (journal records: {changes})"),
+                };
+                let mut text = format!("the files were read again: {definitions}");
                 if !applied.is_empty() {
                     text.push_str(&format!("; applied: {}", applied.join("; ")));
                 }
