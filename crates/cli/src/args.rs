@@ -79,8 +79,8 @@ pub fn check_writable(file: &Path) -> Result<(), CliUsageError> {
 /// Which processors a run uses.
 #[derive(Debug, Clone, Args)]
 pub struct CpuArgs {
-    /// CPUs of the generator, the system (receiver) and the venue; default: the first two, with the venue on the
-    /// generator's
+    /// CPUs of the generator (sender), the system (receiver) and, where there is one, the venue; default: the first
+    /// two, with the venue on the generator's
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cpus: Vec<usize>,
 }
@@ -163,7 +163,10 @@ fn parse_suffixed(text: &str, of_k: f64) -> Option<f64> {
 }
 
 pub fn rate(text: &str) -> Result<SendRate, String> {
-    if text == "max" { Ok(SendRate::Max) } else { positive(text).map(SendRate::PerSecond) }
+    match text {
+        "max" => Ok(SendRate::Max),
+        _ => positive(text).map(SendRate::PerSecond).map_err(|why| format!("{why}, or max")),
+    }
 }
 
 /// Names of the arrival processes, the default first.
@@ -174,7 +177,7 @@ pub fn arrivals(name: &str, seed: u64) -> ArrivalProcess {
 }
 
 pub fn positive(text: &str) -> Result<f64, String> {
-    let number = parse_suffixed(text, 1_000.0).ok_or("not a number, as 10000 or 10k")?;
+    let number = parse_suffixed(text, 1_000.0).ok_or("not a number; write one like 10000 or 10k")?;
     if number > 0.0 && number <= 1e8 { Ok(number) } else { Err("use a number above 0, up to 100000000".to_owned()) }
 }
 
@@ -205,7 +208,7 @@ pub fn rtt(text: &str) -> Result<f64, String> {
 
 pub fn size(text: &str) -> Result<usize, String> {
     let number = parse_suffixed(text, 1_024.0).filter(|number| number.fract() == 0.0);
-    let number = number.ok_or("not a whole number, as 65536 or 64k")? as usize;
+    let number = number.ok_or("not a whole number; write one like 65536 or 64k")? as usize;
     if (16..=16 << 20).contains(&number) { Ok(number) } else { Err("use 16 to 16777216 bytes".to_owned()) }
 }
 

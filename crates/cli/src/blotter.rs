@@ -5,19 +5,23 @@ use std::path::Path;
 
 use tickpath_oms_blotter::BlotterError;
 use tickpath_oms_blotter::command::{self, BlotterArgs};
+use tickpath_oms_runtime::calendar::is_date;
 use tickpath_oms_server::settings::Users;
 
-use crate::args::CliUsageError;
+use crate::args::{CliUsageError, bail_usage};
 use crate::oms_files::{PartialSettings, session_owners};
 use crate::outcome::CliOutcome;
 use crate::print::{print_note, print_text};
 
 pub fn run(args: &BlotterArgs) -> anyhow::Result<CliOutcome> {
+    if let Some(day) = args.day.filter(|&day| !is_date(day)) {
+        bail_usage!("--day {day} is no day; write the day like 20261122");
+    }
     let (dir, users) = match &args.dir {
         Some(dir) => (dir.clone(), BTreeMap::new()),
         None => {
             let settings = PartialSettings::read(&args.config);
-            (settings.journal()?, read_owners(&settings.users_file))
+            (settings.journal("it as DIR")?, read_owners(&settings.users_file))
         }
     };
     let journal = crate::log::log_arguments::parse_journal(&dir)?;

@@ -103,8 +103,9 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static PlantedFault>> {
     for name in names {
         if !PLANTED_FAULTS.iter().any(|fault| fault.name == name) {
             let mut known: Vec<&str> = PLANTED_FAULTS.iter().map(|fault| fault.name).collect();
+            known.sort_unstable();
             known.dedup();
-            bail_usage!("no fault is called '{name}'; there are {}", known.join(", "));
+            bail_usage!("no fault is called '{name}'; the faults are {}", known.join(", "));
         }
     }
     Ok(PLANTED_FAULTS.iter().filter(|fault| names.is_empty() || names.iter().any(|name| name == fault.name)).collect())

@@ -18,7 +18,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code 3: the run of the path alone is not valid, or another part has no valid run.")]
 pub struct DemoArgs {
-    /// A recording of LOCAL_NS JSON lines, gzip or plain; default: generated ticks
+    /// A recording, plain or gzip: a line is a time in nanoseconds and a JSON message; default: generated ticks
     #[arg(long, value_name = "FILE")]
     pub ticks: Option<PathBuf>,
     /// Also measure the TCP connect time to a venue, and the share of each path in the whole way to the venue

@@ -55,14 +55,21 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<CliOutcome> {
     let brokers = if args.brokers.is_empty() { targets::brokers() } else { args.brokers.clone() };
     let findings: Vec<Vec<Finding>> = brokers.iter().map(|url| broker(url)).collect();
     let is_unknown = |found: &&Vec<Finding>| found.iter().all(|finding| finding.state == FindingState::Unknown);
-    let silent = findings.iter().filter(is_unknown).count();
+    let reasons = findings.iter().filter(is_unknown).filter_map(|found| found.first());
+    let silent: Vec<String> = reasons.map(|finding| finding.why.clone()).collect();
     found.extend(findings.into_iter().flatten());
     if let Some(file) = &args.json {
         let text = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
         std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
     }
     print_text(&text(&found))?;
-    anyhow::ensure!(silent == 0, "{silent} of {} brokers could not be inspected; the reasons are above", brokers.len());
+    anyhow::ensure!(
+        silent.is_empty(),
+        "{} of {} brokers could not be inspected: {}",
+        silent.len(),
+        brokers.len(),
+        silent.join("; ")
+    );
     Ok(CliOutcome::Success)
 }
 

@@ -62,6 +62,9 @@ use order::OrderCommand;
 use outcome::CliOutcome;
 use print::print_note;
 
+/// Text of the standard library for a number that is not whole.
+const NOT_WHOLE: &str = "invalid digit found in string";
+
 fn main() -> ExitCode {
     // A file-size limit then makes the write fail, instead of ending the process by a signal with an order in flight.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
@@ -89,6 +92,12 @@ fn main() -> ExitCode {
 
 /// Prints a help text or the version, or the mistake in the command line.
 fn print_usage(error: &clap::Error) -> anyhow::Result<CliOutcome> {
+    // The parser of the standard library names no remedy.
+    let text = error.render().to_string();
+    if text.contains(NOT_WHOLE) {
+        print_note(text.replace(NOT_WHOLE, "write a whole number").trim_end());
+        return Ok(CliOutcome::BadUsage);
+    }
     let printed = error.print().and_then(|()| std::io::stdout().flush());
     if error.use_stderr() {
         // The error is printed on standard error, or cannot be printed at all.

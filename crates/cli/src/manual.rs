@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Command;
 
 use crate::outcome::CliOutcome;
@@ -32,8 +31,8 @@ pub struct ManArgs {
 /// Writes one page a command, and prints how many.
 pub fn write_man_pages(args: &ManArgs, command: Command) -> anyhow::Result<CliOutcome> {
     let folder = &args.folder;
-    std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder)).with_context(|| {
-        format!("cannot write man pages to {}; name a folder that can be written", folder.display())
+    std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder)).map_err(|error| {
+        anyhow::anyhow!("cannot write man pages to {}: {error}; name a folder that can be written", folder.display())
     })?;
     let pages = std::fs::read_dir(folder)?.filter_map(Result::ok);
     let written = pages.filter(|page| page.path().extension().is_some_and(|section| section == "1")).count();

@@ -85,10 +85,11 @@ impl PartialSettings {
         })
     }
 
-    pub fn journal(&self) -> Result<PathBuf, CliUsageError> {
+    /// Returns the folder of the journal; `instead` is the argument that replaces the file's entry.
+    pub fn journal(&self, instead: &str) -> Result<PathBuf, CliUsageError> {
         match self.journal.as_os_str().is_empty() {
             false => Ok(self.journal.clone()),
-            true => Err(self.missing_part("the folder of the journal", "it as DIR")),
+            true => Err(self.missing_part("the folder of the journal", instead)),
         }
     }
 

@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_market::{
@@ -32,13 +32,17 @@ use crate::outcome::CliOutcome;
 use crate::print::{Printer, print_note};
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 the venue has accepted the request, or the order is armed; 1 the OMS or the venue has rejected the
-request, or it was never sent; 5 no answer has arrived in time, or the order is in doubt: it may still work or fill.
+Exit codes: 0 the venue has accepted the request, or the order is armed; 1 the OMS or the venue has rejected the \
+request, or it was never sent; 5 no answer has arrived in time, or the order is in doubt: it may still work or fill. \
 `tickpath orders` shows its state; 2 bad usage. A mass cancel without an order to cancel ends with 0.";
 
 const STATUS_EXIT_CODES: &str = "\
-Exit codes: 0 the OMS knows the state of the order; 1 there is no such order, or the user may not see it, or the venue
+Exit codes: 0 the OMS knows the state of the order; 1 there is no such order, or the user may not see it, or the venue \
 cannot be queried; 5 the order is in doubt, or no answer has arrived in time; 2 bad usage.";
+
+/// Remedies behind the denial of an order that the session does not have.
+pub const LOOK_UP: &str = "look it up with `tickpath orders`, and give --session or --order-id\n";
+const LOOK_UP_SESSION: &str = "look it up with `tickpath orders`, and give its --session\n";
 
 const WHEN_HELP: &str = "\
 Condition before the order is sent: NAME last|bid|ask >=|<= PRICE, one condition, or two joined by 'and' or 'or'
@@ -46,15 +50,15 @@ Condition before the order is sent: NAME last|bid|ask >=|<= PRICE, one condition
   --when 'BTCUSDT last >= 65000'
   --when 'BTCUSDT bid <= 60000 or ETHUSDT ask >= 3000'
 
-The order waits at the OMS, armed, and the venue does not receive it. It fires once, with the first tick at which the
-trigger holds: last is the price of the last trade, bid and ask are those of the last top of book, and of two
-conditions joined by 'and' both must hold by the latest price of each. A trigger that already holds fires at once,
-with the last tick that the OMS has received; after a start of the OMS its next tick decides. All pre-trade checks are
-made when the order fires: a failed check denies the order. Until then the order counts among the account's open
+The order waits at the OMS, armed, and the venue does not receive it. It fires once, with the first tick at which the \
+trigger holds: last is the price of the last trade, bid and ask are those of the last top of book, and of two \
+conditions joined by 'and' both must hold by the latest price of each. A trigger that already holds fires at once, \
+with the last tick that the OMS has received; after a start of the OMS its next tick decides. All pre-trade checks are \
+made when the order fires: a failed check denies the order. Until then the order counts among the account's open \
 orders, and not in its position and credit.
 
-An armed order survives any restart of the OMS. `order replace` changes it, with another trigger or without, and it is
-canceled like any order, also at the end of the day unless it is a gtc order. The OMS needs ticks: the topic 'ticks'
+An armed order survives any restart of the OMS. `order replace` changes it, with another trigger or without, and it is \
+canceled like any order, also at the end of the day unless it is a gtc order. The OMS needs ticks: the topic 'ticks' \
 in its file.";
 
 #[derive(Debug, Clone, Args)]
@@ -79,7 +83,7 @@ pub struct LoginArgs {
     /// File whose first line is the password; default: NAME.password beside the OMS's file
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Session of the user; default: a free one. A cancel or a replace needs the session of its order
+    /// Session of the user; default: a free one. `order cancel` and `order replace` need the session of the order
     #[arg(long, value_name = "N")]
     pub session: Option<u16>,
 }
@@ -331,6 +335,11 @@ impl LoginArgs {
             ClientError::Refused { refusal: Some(LogonRejectReason::NotPermitted), .. } if drop_copy => {
                 CliUsageError(error.to_string()).into()
             }
+            ClientError::Refused { refusal: Some(LogonRejectReason::Password), .. } => anyhow::anyhow!(
+                "the OMS refused: the user '{}' or the password is wrong; check --user and --password-file, or set a \
+                 new one with `tickpath oms user passwd`",
+                self.user
+            ),
             _ => error.into(),
         })
     }
@@ -387,6 +396,9 @@ fn print_reports(
                 }
                 _ => {
                     printer.print(&denial_line(session, &denial));
+                    if denial.code == Denial::UnknownOrder.code() {
+                        printer.print(if matches!(request, Request::Cancel(_)) { LOOK_UP } else { LOOK_UP_SESSION });
+                    }
                     outcome = Some(CliOutcome::Lost);
                 }
             },
@@ -446,8 +458,12 @@ impl From<TriggerError> for CliUsageError {
 
 /// Returns the first line of the password file.
 pub fn read_password(file: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(file);
-    let remedy = "name the file of the password with --password-file FILE";
-    let text = text.with_context(|| format!("{}: cannot read the password; {remedy}", file.display()))?;
-    Ok(text.lines().next().unwrap_or_default().to_owned())
+    let name = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        anyhow::anyhow!("cannot read the password file {name}: {error}; name it with --password-file FILE")
+    })?;
+    match text.lines().next() {
+        None | Some("") => bail!("{name}: the password is empty; write it in the first line"),
+        Some(password) => Ok(password.to_owned()),
+    }
 }

@@ -51,7 +51,7 @@ pub struct OpenOrdersArgs {
 pub fn run(args: &OpenOrdersArgs) -> anyhow::Result<CliOutcome> {
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
-        None => PartialSettings::read(&args.config).journal()?,
+        None => PartialSettings::read(&args.config).journal("it as DIR")?,
     };
     let place = crate::log::log_arguments::parse_journal(&dir)?;
     if let Some(from) = args.from {

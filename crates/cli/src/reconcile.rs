@@ -16,6 +16,7 @@ use tickpath_oms_text::{ReconciliationPair, order_state};
 use zerocopy::IntoBytes;
 
 use crate::admin::{AdminConnection, OperatorArgs, is_pending};
+use crate::args::bail_usage;
 use crate::outcome::CliOutcome;
 use crate::print::{print_note, print_text};
 
@@ -40,6 +41,10 @@ pub fn run(args: &ReconcileArgs) -> anyhow::Result<CliOutcome> {
     let settings = args.operator.admin.login().read_settings();
     let venue = settings.venue(&args.venue).or_else(|| args.venue.parse().ok().map(VenueId));
     let Some(venue) = venue else {
+        let names: Vec<&str> = settings.venues.iter().map(|(_, name)| name.as_str()).collect();
+        if !names.is_empty() {
+            bail_usage!("no venue is called '{}'; the file of the OMS names {}", args.venue, names.join(", "));
+        }
         bail!(settings.missing_part(&format!("the number of the venue '{}'", args.venue), "it in place of the name"))
     };
     let mut connection = args.operator.admin.connect(&settings)?;

@@ -81,5 +81,5 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
         return print_text(text);
     }
     std::fs::write(file, text)
-        .with_context(|| format!("cannot write {}; name a file that you may write to", file.display()))
+        .map_err(|e| anyhow::anyhow!("cannot write {}: {e}; name a folder that can be written", file.display()))
 }

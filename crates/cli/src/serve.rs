@@ -42,7 +42,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<CliOutcome> {
     flag::register(SIGHUP, server.reload.clone()).context("cannot listen for signals")?;
     let lines = LogWriter { oms: settings.name.clone(), form: settings.monitoring.log, write: print_note };
     for warning in settings.warnings(LogoutCleanup::here()) {
-        lines.write_event("doubt", &[], &warning);
+        lines.write_event("warning", &[], &warning);
     }
     let page = start_page(settings, &mut server, &lines)?;
     let copies = CopyTopicThreads::start(settings, &lines, &clock)?;

@@ -10,14 +10,14 @@ use anyhow::bail;
 use tickpath_clock::utc_ns;
 use tickpath_market::{ClientOrderId, ExecutionReport, OrdStatus, OrderId, Request};
 use tickpath_oms_client::{ClientEvent, Since};
-use tickpath_oms_core::{QueryStatus, RecordKind};
+use tickpath_oms_core::{Denial, QueryStatus, RecordKind};
 use tickpath_oms_protocol::Query;
 use tickpath_oms_text::{denial_line, report_line};
 use zerocopy::IntoBytes;
 
 use crate::admin::{AdminConnection, SessionOrder};
 use crate::args::UnansweredError;
-use crate::order::StatusArgs;
+use crate::order::{LOOK_UP, StatusArgs};
 use crate::outcome::CliOutcome;
 use crate::print::{print_note, print_text};
 
@@ -83,7 +83,10 @@ fn find_in_session(connection: &mut AdminConnection, args: &StatusArgs) -> anyho
     match reply.map_err(unanswered)?.0 {
         // The answer carries the id of the request; the printed report gets the order's own client order id.
         Ok(report) => Ok(Some((session, ExecutionReport { client_order_id: request.original, ..report }))),
-        Err(denial) => print_text(&denial_line(session, &denial)).map(|()| None),
+        Err(denial) => {
+            let remedy = if denial.code == Denial::UnknownOrder.code() { LOOK_UP } else { "" };
+            print_text(&format!("{}{remedy}", denial_line(session, &denial))).map(|()| None)
+        }
     }
 }
 

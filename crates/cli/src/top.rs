@@ -19,7 +19,7 @@ use tickpath_oms_web::{DisplayNames, FRAME_NS, HopRow, JournalFollower, OmsView,
 
 use crate::oms_files::{PartialSettings, session_owners};
 use crate::outcome::CliOutcome;
-use crate::print::print_text;
+use crate::print::{count_text, print_text};
 
 /// Columns of a frame that is printed as text, if the environment variable COLUMNS is not set.
 const TEXT_WIDTH: u16 = 120;
@@ -53,7 +53,8 @@ pub fn run(args: &TopArgs) -> anyhow::Result<CliOutcome> {
         venues: settings.venues.iter().map(|(number, name)| (number.0, name.clone())).collect(),
         users: session_owners(&users),
     };
-    let mut screen = TopScreen::open(&settings.journal()?, names)?;
+    let journal = settings.journal("the file of the OMS with --config FILE")?;
+    let mut screen = TopScreen::open(&journal, names)?;
     if args.once || !std::io::stdout().is_terminal() {
         let view = screen.view()?;
         return print_text(&text(&view)).map(|()| CliOutcome::Success);
@@ -163,7 +164,7 @@ fn draw(view: &OmsView, first: usize, area: Rect, buffer: &mut Buffer) {
     let lines: Vec<Line<'_>> = view.alarms.iter().map(|alarm| Line::raw(format!("! {alarm}"))).collect();
     Paragraph::new(lines).wrap(Wrap { trim: true }).style(bold()).render(alarms, buffer);
     let [hops, counts, lines] =
-        Layout::horizontal([Constraint::Fill(1), Constraint::Length(29), Constraint::Length(31)])
+        Layout::horizontal([Constraint::Fill(1), Constraint::Length(27), Constraint::Length(29)])
             .spacing(2)
             .areas(state);
     hop_table(view).render(hops, buffer);
@@ -196,8 +197,12 @@ fn hop_table(view: &OmsView) -> Table<'_> {
         let [p50, p90, p99, p999, max] = [hop.p50_ns, hop.p90_ns, hop.p99_ns, hop.p999_ns, hop.max_ns].map(shown);
         Row::new([Cell::from(hop.hop), right_aligned(hop.count), p50, p90, p99, p999, max])
     };
-    let widths = [5, 9, 8, 8, 8, 8, 8].map(Constraint::Length);
-    let title = if view.hops_of.is_empty() { "latency".to_owned() } else { format!("latency of {}", view.hops_of) };
+    let widths = [9, 9, 7, 7, 7, 7, 7].map(Constraint::Length);
+    let title = match view.hops_of {
+        "" => "latency".to_owned(),
+        "its start" => "latency since its start".to_owned(),
+        span => format!("latency of {span}"),
+    };
     table(&title, ["hop", "count", "p50", "p90", "p99", "p99.9", "max"], &widths, view.hops.iter().map(row))
 }
 
@@ -286,7 +291,7 @@ fn order_table(view: &OmsView, first: usize, width: u16) -> Table<'_> {
     };
     let lengths: Vec<Constraint> = kept.iter().map(|&column| Constraint::Length(widths[column] as u16)).collect();
     let count = view.orders.len() + view.orders_left_out;
-    let title = omitted_note(&format!("{count} open orders"), view.orders_left_out);
+    let title = omitted_note(&count_text(count, "open order"), view.orders_left_out);
     table(&title, kept.iter().map(|&column| HEADS[column]), &lengths, rows.iter().skip(first).map(row))
 }
 

@@ -285,7 +285,7 @@ fn too_few_samples(design: Design, samples: [usize; 2], changes: &[MetricChange]
         return None;
     }
     let found = match samples {
-        [1, 1] => "one run each: no noise is known",
+        [1, 1] => "one run each, so the noise is unknown",
         _ => "too few repeats to tell a change from noise",
     };
     let remedy = match design {

@@ -204,7 +204,7 @@ fn undecided_reason(change: &MetricChange) -> String {
     match (change.ratio, change.interval) {
         (None, _) => "; a sample is not above zero, so there is no ratio to judge".to_owned(),
         (Some(_), _) if !change.has_enough_runs => "; too many of its runs were left out".to_owned(),
-        (Some(_), None) => "; one run each: no noise is known".to_owned(),
+        (Some(_), None) => "; one run each, so the noise is unknown".to_owned(),
         (Some(_), Some(interval)) if interval.level < CONFIDENCE => {
             format!("; too few repeats: the interval is one of {:.0} %", interval.level * 100.0)
         }

@@ -92,7 +92,7 @@ fn row(change: &MetricChange) -> Vec<String> {
 fn interval(change: &MetricChange) -> String {
     match (change.ratio, change.interval) {
         (None, _) => NONE.to_owned(),
-        (Some(_), None) => "one run each: no noise is known".to_owned(),
+        (Some(_), None) => "one run each, so the noise is unknown".to_owned(),
         (Some(_), Some(interval)) => {
             let ends = format!("{} to {}", ratio(interval.low), ratio(interval.high));
             let level = interval.level * 100.0;
@@ -109,8 +109,10 @@ fn ratio(ratio: f64) -> String {
 fn title(judgement: &Judgement) -> String {
     let [old, new] = judgement.samples;
     let samples = match judgement.design {
-        Design::InTurn => format!("{old} pairs of calls in turn"),
-        Design::Apart => format!("OLD has {old} repeats, NEW {new}, measured apart"),
+        Design::InTurn => format!("{old} {} of calls in turn", if old == 1 { "pair" } else { "pairs" }),
+        Design::Apart => {
+            format!("OLD has {old} {}, NEW {new}, measured apart", if old == 1 { "repeat" } else { "repeats" })
+        }
     };
     format!("{}: NEW beside OLD ({samples})", judgement.workload)
 }
@@ -132,9 +134,7 @@ fn sentences(judgement: &Judgement, rulings: &[Ruling]) -> Vec<String> {
     let claim = match judgement.design {
         Design::InTurn => format!("Of identical builds at most {level:.0} % of such tables call any changed."),
         Design::Apart => {
-            "Measured apart, no such rate is known: how often files of identical builds are called changed \
-                          depends on what drifted between them. Call both programs in turn for one."
-                .to_owned()
+            "For two files the rate of false alarms is unknown; run both programs in turn to get one.".to_owned()
         }
     };
     let mut sentences = vec![format!("{first}. {claim}")];

@@ -36,7 +36,11 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
     });
     sentences.extend(run_sentences.take(HEADLINE_RUNS));
     if sentences.is_empty() {
-        sentences.push(format!("{} runs, and no latency among them.", result.runs.len()));
+        let runs = result.runs.len();
+        let noun = if runs == 1 { "run" } else { "runs" };
+        let is_measured = result.runs.iter().flat_map(|run| run.hops.values()).any(|hop| hop.p50_ns.is_some());
+        let latency = if is_measured { "; the tables have the latencies" } else { " without a latency" };
+        sentences.push(format!("{runs} {noun}{latency}."));
     }
     sentences
 }

@@ -38,9 +38,9 @@ pub struct BlotterArgs {
     #[arg(long, value_name = "FILE", default_value = "oms.toml", conflicts_with = "dir")]
     pub config: PathBuf,
     /// The day that ended with this date, like 20261128; the current day if not given
-    #[arg(long, value_name = "YYYYMMDD", conflicts_with = "first_record")]
+    #[arg(long, value_name = "YYYYMMDD", value_parser = parse_day, conflicts_with = "first_record")]
     pub day: Option<u32>,
-    /// The day that begins with this record, as its log in the journal's archive is called
+    /// Number of the day's first record, which is also the name of its log in the journal's archive
     #[arg(long, value_name = "N")]
     pub first_record: Option<u64>,
     /// Orders alone
@@ -182,6 +182,11 @@ fn text(args: &BlotterArgs, tables: &BlotterTables) -> String {
         _ => table.lines(),
     };
     chosen(args, tables).iter().map(lines).collect()
+}
+
+/// Reads a day: `20261122`.
+fn parse_day(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "write the day like 20261122".to_owned())
 }
 
 /// Reads a price of an instrument: `BTCUSDT=61800.5`.

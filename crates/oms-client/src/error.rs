@@ -20,7 +20,7 @@ pub enum ClientError {
     #[error(transparent)]
     Clock(Arc<CalibrationError>),
     /// No process accepts the connection.
-    #[error("no OMS answers at {place}: {reason}; is it running, and is this its address?")]
+    #[error("no OMS answers at {place}: {reason}; start it with `tickpath oms`, or give its address")]
     Unreachable {
         /// The address.
         place: String,

@@ -294,7 +294,7 @@ status! {
     pid,
     /// Seconds since its start.
     uptime_s,
-    /// The number of its start, with which the ids of its orders begin.
+    /// Identifies this start of the OMS: the ids of its orders begin with it.
     epoch,
     /// Records in its journal.
     journal_records,

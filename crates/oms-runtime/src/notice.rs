@@ -24,7 +24,7 @@ pub enum Notice {
         bytes: u64,
     },
     /// A lane was missing, or belonged to another journal; a new lane was made.
-    #[error("{lane} is made anew ({why}); processes that had it open must open it again")]
+    #[error("{lane} is replaced by a new one ({why}); processes that had it open must open it again")]
     LaneLost {
         /// The lane.
         lane: LaneKind,

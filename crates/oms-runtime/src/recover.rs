@@ -397,7 +397,7 @@ impl CandidateLane {
             (Err(LogOpenError::NotFound(_)), _) => lost("it was missing"),
             (Err(e), _) => lost(&e.to_string()),
             (Ok(owner), _) if owner.journal != kind.journal_mark(ledger.journal()) => {
-                lost("it is another lane, or belongs to another journal")
+                lost("its files are those of another lane or journal")
             }
             (Ok(_), _) if let Some(pid) = holder => lost(&format!("{} has the OMS's end of it", ProcessId(pid))),
             (Ok(owner), _) if owner.incarnation > epoch && kind.is_session_lane() => {

@@ -152,7 +152,7 @@ impl<C: Clock> Authenticator<C> {
             _ => {
                 let penalty = self.clock.calibration().ticks_of_ns(PENALTY_NS);
                 self.backoff.delay_until(peer.origin, &name, now + penalty);
-                let why = format!("the user '{name}' or the password is wrong");
+                let why = format!("the user '{name}' or the password is wrong; check both");
                 self.refuse(peer, penalty, LogonRejectReason::Password, why);
                 LogonOutcome::Pending
             }

@@ -47,7 +47,7 @@ impl ServerEvent {
             Self::LoggedIn { user, session, from } => {
                 format!("{user} has logged in to session {session} from {from}")
             }
-            Self::Refused { from, why } => format!("refused {from}: {why}"),
+            Self::Refused { from, why } => format!("refused a connection from {from}: {why}"),
             Self::Disconnected { user, session, why } => format!("{user} has left session {session}: {why}"),
             Self::UsersNotReloaded(why) => format!("{why}; the previous users stay in force"),
             Self::NotReloaded(why) => format!("{why}; the previous configuration stays in force"),
@@ -55,7 +55,11 @@ impl ServerEvent {
                 "the files were read again and are unchanged".to_owned()
             }
             Self::Reloaded { changes, applied, needs_restart } => {
-                let mut text = format!("the files were read again: {changes} definitions have changed");
+                let definitions = match changes {
+                    0 => "no definitions have changed".to_owned(),
+                    _ => format!("definitions have changed (journal records: {changes})"),
+                };
+                let mut text = format!("the files were read again: {definitions}");
                 if !applied.is_empty() {
                     text.push_str(&format!("; applied: {}", applied.join("; ")));
                 }

@@ -16,7 +16,7 @@ pub type Metric = (&'static str, &'static str, &'static str);
 /// All metrics, in the order of the output. Counters restart at zero with each start of the OMS.
 pub const METRICS: &[Metric] = &[
     ("tickpath_oms_up", "gauge", "1 if the OMS runs"),
-    ("tickpath_oms_epoch", "gauge", "The number of its start"),
+    ("tickpath_oms_epoch", "gauge", "Identifies this start of the OMS"),
     (
         "tickpath_oms_hop_seconds",
         "histogram",

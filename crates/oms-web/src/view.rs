@@ -44,7 +44,7 @@ pub struct OmsView {
     /// `running`, or `not running`.
     pub state: &'static str,
     pub pid: Option<u32>,
-    /// The number of its start.
+    /// Identifies this start of the OMS.
     pub epoch: u64,
     /// Alarms, a sentence each, the worst first.
     pub alarms: Vec<String>,

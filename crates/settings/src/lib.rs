@@ -39,7 +39,7 @@ pub use table::{TORN_CELL, table_cells, table_lines};
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file does not exist.
-    #[error("{file}: there is no such file; name one that is there", file = file.display())]
+    #[error("{file}: there is no such file; create it, or name another", file = file.display())]
     Missing {
         /// The file.
         file: PathBuf,

@@ -88,9 +88,7 @@ pub fn describe_error(error: &Error, host: &str) -> String {
     };
     match error {
         Error::InvalidCertificate(why) => describe_certificate_error(why, host),
-        Error::InvalidMessage(_) => {
-            "what answers there speaks no TLS; ask for none, or check the port for one that does".to_owned()
-        }
+        Error::InvalidMessage(_) => "the server does not use TLS; connect without it, or check the port".to_owned(),
         Error::PeerIncompatible(_) => "it supports no version of TLS that this host supports".to_owned(),
         Error::AlertReceived(CertificateRequired) => {
             "it requires a client certificate; name one of its authority and the key: cert=FILE&key=FILE".to_owned()

@@ -43,7 +43,7 @@ fn tls_is_required_and_the_brokers_certificate_is_checked() {
     refused(&format!("amqps://ann:s3cret@{place}?ca={ca}"), &["check USER:PASSWORD@"]);
     refused(&format!("amqps://localhost:{port}?ca={ca}"), &["not for 'localhost'"]);
     refused(&format!("amqp://ann:s3cret@{place}"), &["amqps://"]);
-    refused(&format!("amqps://ann:s3cret@{}?ca={ca}", own.address()), &["speaks no TLS"]);
+    refused(&format!("amqps://ann:s3cret@{}?ca={ca}", own.address()), &["does not use TLS"]);
 
     trusted.certify_until("broker", &[HOST], 2020);
     own.evaluate("ssl:clear_pem_cache().");

@@ -60,7 +60,7 @@ fn a_server_without_tls_is_refused_if_the_url_requires_it() {
     let (_dir, authority) = authority();
     let server = NatsServer::start_plain();
     let url = format!("{}?tls&ca={}", server.url(), authority.certificate_file().display());
-    refused(&url, &["cannot be used over TLS", "speaks no TLS"]);
+    refused(&url, &["cannot be used over TLS", "does not use TLS"]);
 }
 
 #[test]

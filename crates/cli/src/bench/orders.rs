@@ -277,7 +277,7 @@ impl OrdersArgs {
         let symbol = instruments.number(&self.order.symbol)?.0;
         let login =
             BenchLogin { url: login_args.url(&settings)?, user: self.user.clone(), password_file, session: None };
-        Ok(RunningOms { journal: settings.journal()?, name: settings.name, login, symbol })
+        Ok(RunningOms { journal: settings.journal("it as DIR")?, name: settings.name, login, symbol })
     }
 
     /// Rejects contradictory settings, above all for a user's own OMS.

@@ -32,7 +32,7 @@ pub struct PathArgs {
     /// turns. With any client but rust, each is a process of its own, which logs on to its OMS over shared memory
     #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = TradingClient::RUST_NAME, value_parser = TradingClient::NAMES)]
     pub client: Vec<String>,
-    /// A recording of LOCAL_NS JSON lines, gzip or plain; default: generated ticks
+    /// A recording, plain or gzip: a line is a time in nanoseconds and a JSON message; default: generated ticks
     #[arg(long, value_name = "FILE")]
     pub ticks: Option<PathBuf>,
     /// Ticks a second; default: the recording's own times, or 20000 generated ticks, and 1000 with any client but rust

@@ -468,5 +468,8 @@ fn clients() -> PossibleValuesParser {
 }
 
 fn pace(text: &str) -> Result<RateOption, String> {
-    if text == "auto" { Ok(RateOption::Auto) } else { rate(text).map(RateOption::Fixed) }
+    match text {
+        "auto" => Ok(RateOption::Auto),
+        _ => rate(text).map(RateOption::Fixed).map_err(|why| format!("{why}, or auto")),
+    }
 }

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tickpath_oms_text::moment;
+use tickpath_relay::RelayError;
 use tickpath_relay::import::{Settings, read_symbol, run as import};
 
 use super::log_arguments::{as_usage_error, parse_target};
+use crate::args::CliUsageError;
 use crate::print::print_text;
 
 #[derive(Debug, Clone, Args)]
@@ -30,7 +32,12 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let (file, place, symbols) =
         (args.file.clone(), parse_target(&args.recording)?, args.symbol.iter().cloned().collect());
     let settings = Settings { file, recording: place, symbols };
-    let imported = import(&settings).map_err(as_usage_error)?;
+    let imported = import(&settings).map_err(|error| match error {
+        RelayError::HoldsLog(place) => {
+            CliUsageError(format!("{place} holds a log already; name another folder")).into()
+        }
+        error => as_usage_error(error),
+    })?;
     let (first, last) = imported.span_utc_ns;
     let symbols: Vec<String> = imported.symbols.iter().map(|(name, number)| format!("{name} is {number}")).collect();
     let (place, tally, symbols) = (settings.recording, imported.tally, symbols.join(", "));

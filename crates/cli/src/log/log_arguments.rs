@@ -66,7 +66,12 @@ pub fn parse_log(log: &str) -> anyhow::Result<LogPath> {
 /// Returns the place of a log that is to be written; the log's creation reports a file that is in the way.
 pub fn parse_target(log: &str) -> anyhow::Result<LogPath> {
     if log.contains("://") {
-        return Ok(log.parse().map_err(|error: LogPathError| CliUsageError(error.to_string()))?);
+        return Ok(log.parse().map_err(|error: LogPathError| {
+            CliUsageError(match error {
+                LogPathError::Scheme(_) => format!("{error}; write one of these, or a folder"),
+                _ => error.to_string(),
+            })
+        })?);
     }
     let dir = std::path::absolute(log).with_context(|| format!("'{log}' is no path"))?;
     Ok(LogPath::folder(dir))

@@ -86,8 +86,13 @@ fn verify_all(place: &LogPath, printer: &mut Printer) -> anyhow::Result<()> {
         let mut core = Core::new(Config { expected_orders: 0, key: 0 });
         let replayed = tickpath_oms_runtime::journal::replay(place, &mut core, |_, _| {})?;
         printer.print(&format!(
-            "journal: {} inputs replayed to {} outputs, {} digests agree\n",
-            replayed.inputs, replayed.outputs, replayed.digests
+            "journal: {} inputs replayed to {} outputs, {}\n",
+            replayed.inputs,
+            replayed.outputs,
+            match replayed.digests {
+                0 => "no digests to compare".to_owned(),
+                digests => format!("{digests} digests agree"),
+            }
         ));
         for (path, next) in tickpath_oms_runtime::snapshot::list(place)? {
             let path = path.display();
@@ -98,6 +103,14 @@ fn verify_all(place: &LogPath, printer: &mut Printer) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns whether a folder holds a log that does not begin as a journal does.
+fn is_other_log(dir: &Path) -> bool {
+    let log = Reader::open(&LogPath::folder(dir), ReaderStart::Oldest, Registration::Unregistered);
+    log.is_ok_and(
+        |mut log| matches!(log.next(), Ok(Next::Message(message)) if message.kind != RecordKind::JournalStart.code()),
+    )
 }
 
 /// Reads a log to its end; returns whether it begins as a journal does.
@@ -141,7 +154,10 @@ fn analyse(dir: &Path, output: &OutputArgs) -> anyhow::Result<CliOutcome> {
     if !dir.is_dir() {
         return Err(LogOpenError::NotFound(LogPath::folder(dir)).into());
     }
-    let runs = tickpath_lab_path::analyse::runs(&dir)?;
+    let runs = tickpath_lab_path::analyse::runs(&dir).map_err(|error| match is_other_log(&dir) {
+        true => anyhow::anyhow!("{}: this log is no order journal; print it with `tickpath log cat`", dir.display()),
+        false => error.into(),
+    })?;
     let mut result = new_result("orders");
     result.host = tickpath_lab_harness::host::facts(&tickpath_clock::HostClock::get()?);
     result.runs = runs;

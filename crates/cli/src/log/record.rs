@@ -69,5 +69,6 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     let ended = watch.run(&[(args.url.as_str(), args.topic.as_str())], |outside| record(&settings, &meter, outside))?;
     drop(watch);
     let totals = meter.totals();
-    finish(ended, totals.messages > 0, &format!("recorded: {totals}{}\n", span(&totals)))
+    let silence = if totals.messages == 0 { "; no message came, so check that the topic has a writer" } else { "" };
+    finish(ended, totals.messages > 0, &format!("recorded: {totals}{}{silence}\n", span(&totals)))
 }

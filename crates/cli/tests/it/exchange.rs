@@ -144,7 +144,7 @@ fn a_second_exchange_and_bad_files_are_refused_with_an_error() {
     assert!(ran.err.contains("this exchange runs already"), "{}", ran.err);
     drop(exchange);
     for (line, code, words) in [
-        ("exchange init --folder @", 2, "exchange.toml is there already"),
+        ("exchange init --folder @", 2, "exchange.toml exists already"),
         ("exchange --config @/none.toml", 2, "tickpath exchange init"),
         ("exchange --config @/instruments.csv --check", 2, "no TOML"),
         ("exchange --config @ --check", 2, "cannot be read"),

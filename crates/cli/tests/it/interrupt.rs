@@ -232,8 +232,8 @@ fn a_lock_file_of_another_user_is_not_used() {
 #[test]
 fn invalid_suffixes_and_sizes_name_the_valid_ones() {
     for (line, word) in [
-        ("bench pubsub --size 64q", "as 65536 or 64k"),
-        ("bench pubsub --rate 10q", "as 10000 or 10k"),
+        ("bench pubsub --size 64q", "like 65536 or 64k"),
+        ("bench pubsub --rate 10q", "like 10000 or 10k, or max"),
         ("bench pubsub --size 17M", "16 to 16777216"),
     ] {
         let ran = tickpath(line);

@@ -52,7 +52,7 @@ fn init_writes_files_that_are_sound_once() {
     }
     check(&deep, "--config @/oms.toml --check", 0, "1 venue, 2 instruments, 2 accounts, 2 users with 6 sessions\n");
     let before = fs::read(deep.join("users.toml")).expect("it was written");
-    check(&deep, "init --folder @", 2, "oms.toml is there already, and nothing is written over");
+    check(&deep, "init --folder @", 2, "oms.toml exists already and is not overwritten");
     assert_eq!(fs::read(deep.join("users.toml")).expect("it is there"), before);
     fs::write(folder.path().join("file"), "").expect("the folder is ours");
     check(folder.path(), "init --folder @/file", 1, "name a folder that this user may write to");
@@ -69,7 +69,7 @@ fn check_lists_all_mistakes_of_all_files_with_their_lines() {
     let ran = oms(folder.path(), "--config @/oms.toml --check");
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
     let output: Vec<&str> = ran.err.lines().collect();
-    assert_eq!(output[0], "tickpath: 4 mistakes; nothing is taken from these files until all are put right");
+    assert_eq!(output[0], "tickpath: 4 mistakes; correct them; until then the OMS uses none of these files");
     for (line, words) in output[1..].iter().zip([
         ["oms.toml:", "unknown key 'tpc'; did you mean 'tcp'?"],
         ["instruments.csv:4: ", "multiplier: '0' is no whole number"],

@@ -77,7 +77,7 @@ fn reconcile_lists_and_books_fills_whose_reports_were_lost() {
     let ran = reconcile();
     assert!(ran.code == Some(0) && ran.out.contains("has reported 2 orders; 0 differed"), "{}{}", ran.out, ran.err);
     for (line, code, words) in [
-        ("NOPE --reason anna", 2, "the number of the venue 'NOPE' is not known"),
+        ("NOPE --reason anna", 2, "no venue is called 'NOPE'"),
         ("SIM", 2, "--reason"),
         ("SIM --take --reason anna", 2, "--account"),
         ("SIM --reason anna --user trader", 2, "is no admin"),

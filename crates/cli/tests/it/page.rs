@@ -205,7 +205,7 @@ fn metrics_and_the_terminal_show_the_same_numbers() {
 
     let top = shown.desk.tickpath("top --once --config @/oms.toml");
     assert_eq!((top.code, top.err.as_str()), (Some(0), ""));
-    for words in ["running", "1 open orders", "BTCUSDT", "61000", "SIM", "t1_t2", "trader"] {
+    for words in ["running", "1 open order", "BTCUSDT", "61000", "SIM", "t1_t2", "trader"] {
         assert!(top.out.contains(words), "no '{words}' in\n{}", top.out);
     }
     assert!(top.out.lines().all(|line| line.chars().count() <= 120), "{}", top.out);

@@ -27,7 +27,7 @@ fn a_mistake_in_the_file_of_a_running_oms_blocks_no_command_to_it() {
     does("oms status --user admin --config @/oms.toml", "journal_records");
     does("oms user disable admin --config @/oms.toml", "may no longer log in");
     does("oms user enable admin --config @/oms.toml", "may log in");
-    does("top --once --config @/oms.toml", "open orders");
+    does("top --once --config @/oms.toml", " open order");
 }
 
 #[test]

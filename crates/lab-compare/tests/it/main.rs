@@ -241,7 +241,7 @@ fn limits_are_read_or_refused_with_the_form() {
 fn tables_show_changes_first_and_escape_text() {
     for (mut measured, words) in [
         (steady(Design::InTurn, &[1.3; 7]), vec!["1.3 µs", "1.300×", "slower", "note"]),
-        (steady(Design::Apart, &[1.3]), vec!["one run each: no noise is known", "unknown"]),
+        (steady(Design::Apart, &[1.3]), vec!["one run each, so the noise is unknown", "unknown"]),
     ] {
         // A figure that jumps further than the median moves, and in both directions.
         for (pair, cost_ns) in pairs_of(&mut measured).iter_mut().zip([400.0, 30.0].into_iter().cycle()) {

@@ -248,7 +248,7 @@ impl FakePeer {
     pub fn check_password(&mut self) {
         let (_, server_final) = self.prove(&SECRET);
         assert!(server_final.is_none());
-        self.refuse(LogonRejectReason::Password, "the user 'anna' or the password is wrong");
+        self.refuse(LogonRejectReason::Password, "the user 'anna' or the password is wrong; check both");
     }
 
     /// Returns the numbers of the next requests.

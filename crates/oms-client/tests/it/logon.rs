@@ -21,7 +21,7 @@ fn an_unreachable_address_is_named() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for url in [format!("unix://{}", none.display()), format!("unix://{}", file.display()), format!("tcp://{free}")] {
         let text = error_text(Config::new(url.clone(), "anna", "x"));
-        assert!(text.contains(&url) && text.contains("is it running"), "{text}");
+        assert!(text.contains(&url) && text.contains("start it with `tickpath oms`"), "{text}");
     }
 }
 

@@ -16,7 +16,7 @@ const READABLE: u32 = 0o644;
 #[derive(Debug, thiserror::Error)]
 pub enum OmsInitError {
     /// A file is there already.
-    #[error("{0} is there already, and nothing is written over; name an empty folder")]
+    #[error("{0} exists already and is not overwritten; name another folder")]
     Exists(PathBuf),
     /// A file cannot be written.
     #[error("{0}: cannot be written ({1}); name a folder that this user may write to")]

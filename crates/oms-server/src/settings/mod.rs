@@ -472,8 +472,8 @@ impl ConfigErrors {
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count: usize = self.list.iter().map(count).sum();
-        let (noun, until) = if count == 1 { ("mistake", "it is put right") } else { ("mistakes", "all are put right") };
-        write!(f, "{count} {noun}; nothing is taken from these files until {until}")?;
+        let (noun, which) = if count == 1 { ("mistake", "it") } else { ("mistakes", "them") };
+        write!(f, "{count} {noun}; correct {which}; until then the OMS uses none of these files")?;
         self.list.iter().try_for_each(|fault| write!(f, "\n{fault}"))
     }
 }

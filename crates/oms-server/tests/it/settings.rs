@@ -157,7 +157,7 @@ fn init_overwrites_nothing_and_leaves_no_partial_files() {
     let last = folder.path().join("admin.password");
     symlink("nowhere", &last).expect("the folder is ours");
     let refused = settings::init(folder.path(), || "x".to_owned()).expect_err("something is there").to_string();
-    assert!(refused.ends_with("admin.password is there already, and nothing is written over; name an empty folder"));
+    assert!(refused.ends_with("admin.password exists already and is not overwritten; name another folder"));
     assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 1);
 }
 
@@ -247,7 +247,7 @@ fn every_mistake_of_a_file_is_reported_at_its_line() {
             "lines = [{ url = \"tcp://127.0.0.1:7701\", lost_after_ms = 5 }]",
             "oms.toml:@0: [[lines]] lost_after_ms: 5 is out of range; use 100 to 86400000",
         ),
-        ("\"users.toml\"", "\"nobody.toml\"", "nobody.toml: there is no such file; name one that is there"),
+        ("\"users.toml\"", "\"nobody.toml\"", "nobody.toml: there is no such file; create it, or name another"),
     ] {
         let files = Files::new();
         let line = files.change("oms.toml", from, to);
@@ -274,7 +274,7 @@ fn mistakes_of_all_files_are_reported_together() {
     ];
     let places = changes.map(|(name, from, to)| format!("{name}:{}: ", files.change(name, from, to)));
     let faults = Settings::read(&files.at("oms.toml")).expect_err("four are wrong").to_string();
-    assert!(faults.starts_with("4 mistakes; nothing is taken from these files until all are put right\n"), "{faults}");
+    assert!(faults.starts_with("4 mistakes; correct them; until then the OMS uses none of these files\n"), "{faults}");
     for place in places {
         assert!(faults.contains(&place), "{place} in {faults}");
     }

@@ -157,7 +157,7 @@ fn plain_and_tls_peers_refuse_each_other_with_a_reason() {
     let plain = OmsFixture::new(Layout::Split);
     let port = plain.port("tcp://127.0.0.1:");
     let sentence = refused(&format!("tls://127.0.0.1:{port}?ca={}", oms.file("ca.pem").display()));
-    assert!(sentence.contains("speaks no TLS"), "{sentence}");
+    assert!(sentence.contains("does not use TLS"), "{sentence}");
     plain.reported("this port has no TLS; connect by tcp://HOST:PORT");
 }
 

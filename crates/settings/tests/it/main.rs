@@ -147,7 +147,7 @@ fn an_unreadable_file_is_named_with_the_remedy() {
     let file = folder.path().join("a.toml");
     assert!(matches!(read(&file, all), Err(SettingsError::Missing { .. })));
     let missing = read(&file, all).expect_err("there is none").to_string();
-    assert!(missing.ends_with("a.toml: there is no such file; name one that is there"), "{missing}");
+    assert!(missing.ends_with("a.toml: there is no such file; create it, or name another"), "{missing}");
     fs::write(&file, b"name = '\xff'").expect("the folder is ours");
     let binary = read(&file, all).expect_err("it is no text").to_string();
     assert!(binary.contains("UTF-8") && binary.contains("must be a text file"), "{binary}");
