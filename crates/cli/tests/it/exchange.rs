@@ -88,10 +88,10 @@ fn a_killed_oms_reconnects_to_the_exchange() {
     for round in 0..6 {
         client.await_all();
         client.trade(50);
-        let before = times(&exchange, "has gone");
+        let before = times(&exchange, "has exited");
         drop(oms);
         if round % 2 == 0 {
-            await_times(&exchange, "has gone", before + 1);
+            await_times(&exchange, "has exited", before + 1);
         }
         // Otherwise the OMS may be back before the exchange has noticed its absence.
         client.trade(5);
@@ -110,7 +110,7 @@ fn an_oms_with_another_journal_gets_other_lanes_from_a_running_exchange() {
     let exchange = scene.exchange();
     for round in 0..3 {
         drop(trade_in_life(&scene, round));
-        await_times(&exchange, "has gone", round as usize + 1);
+        await_times(&exchange, "has exited", round as usize + 1);
         fs::remove_dir_all(scene.folder.path().join("oms-journal")).expect("it is there");
     }
     // The lanes are removed, too: as after a restart of the host, but for the exchange.
