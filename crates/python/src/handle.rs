@@ -355,7 +355,11 @@ impl<T: Waitable> SharedHandle<T> {
     fn run_wait_thread(&self) {
         while self.lookout.sleep() {
             let _notify = NotifyGuard(&self.lookout);
-            while !self.is_closing.load(Ordering::Relaxed) && !self.turn() && self.lookout.is_awaited() {}
+            loop {
+                if self.is_closing.load(Ordering::Relaxed) || self.turn() || !self.lookout.is_awaited() {
+                    break;
+                }
+            }
         }
         drop(self.take());
     }

@@ -76,9 +76,8 @@ fn numbered(names: &[String], given: &BTreeMap<String, u32>) -> Result<Vec<u32>,
         return Err(RelayError::SameNumber(name.clone(), number));
     }
     let mut free = (0..).filter(|number| !given.values().any(|used| used == number));
-    let mut number_of =
-        |name: &String| given.get(name).copied().unwrap_or_else(|| free.next().expect("a number is free"));
-    Ok(names.iter().map(|name| number_of(name)).collect())
+    let number_of = |name: &String| given.get(name).copied().unwrap_or_else(|| free.next().expect("a number is free"));
+    Ok(names.iter().map(number_of).collect())
 }
 
 #[cfg(test)]
