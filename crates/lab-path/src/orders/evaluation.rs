@@ -289,10 +289,10 @@ fn note_irregularities(run: &mut Run, batch: &OrderBatch, answered: &BatchAnswer
         run.refuse(format!("{} of {} orders went out more than {late_us} µs late", answered.late, batch.count));
     }
     if answered.denied > 0 {
-        run.notes.push(format!("orders denied by the risk checks: {}", answered.denied));
+        run.notes.push(format!("{} orders were denied by the risk checks", answered.denied));
     }
     if answered.unanswered > 0 {
-        run.refuse(format!("orders without an answer of the venue in time: {}", answered.unanswered));
+        run.refuse(format!("{} orders had no answer of the venue in time", answered.unanswered));
     }
 }
 
@@ -328,7 +328,7 @@ mod tests {
             (0, BatchAnswers { late: 1, ..good() }, None),
             (0, BatchAnswers { late: 2, ..good() }, Some("2 of 100 orders went out more than 1000 µs late")),
             (3, good(), Some("3 of 100 messages were lost")),
-            (0, BatchAnswers { unanswered: 3, ..good() }, Some("orders without an answer of the venue in time: 3")),
+            (0, BatchAnswers { unanswered: 3, ..good() }, Some("3 orders had no answer")),
             (0, BatchAnswers { missed: 7, ..good() }, Some("missed 7 reports")),
             (0, BatchAnswers { restamped: 2, ..good() }, Some("full 2 times")),
         ] {

@@ -45,7 +45,7 @@ pub(super) fn apply_rules(run: &mut Run, fed: &FeedResult, traded: &StrategyResu
     }
     if run.counts.left > 0 {
         let left = run.counts.left;
-        run.refuse(format!("orders without an answer of the venue in time, and in no hop that ends there: {left}"));
+        run.refuse(format!("{left} orders had no answer of the venue in time: they are in no hop that ends there"));
     }
     if traded.lapped > 0 {
         let lapped = traded.lapped;
@@ -59,7 +59,7 @@ pub(super) fn apply_rules(run: &mut Run, fed: &FeedResult, traded: &StrategyResu
         run.notes.push(format!("the strategy was lapped and missed {} ticks", traded.missed));
     }
     if traded.denied > 0 {
-        run.notes.push(format!("orders denied by the risk checks: {}", traded.denied));
+        run.notes.push(format!("{} orders were denied by the risk checks", traded.denied));
     }
     if let Some(queued) = run.figures.get("orders_queued").filter(|queued| **queued > 0.0) {
         run.notes.push(format!(
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn missing_answers_and_missed_reports_invalidate_the_run() {
         let (fed, traded) = good();
-        refused(&held(&fed, &traded, TICKS, 2, PLANNED_NS), "no hop that ends there: 2");
+        refused(&held(&fed, &traded, TICKS, 2, PLANNED_NS), "2 orders had no answer");
         refused(&held(&fed, &StrategyResult { lapped: 7, ..traded.clone() }, TICKS, 0, PLANNED_NS), "missed 7 reports");
         refused(&held(&fed, &StrategyResult { restamped: 3, ..traded }, TICKS, 0, PLANNED_NS), "full 3 times");
     }

@@ -246,7 +246,7 @@ fn half_open_connections_block_no_logon() {
 
 #[test]
 fn a_flooding_client_waits_for_tokens_and_is_not_timed_out() {
-    const ORDERS: u64 = 60;
+    const ORDERS: u64 = 160;
     for layout in LAYOUTS {
         let mut oms = OmsFixture::new(layout);
         oms.stop();
@@ -255,7 +255,7 @@ fn a_flooding_client_waits_for_tokens_and_is_not_timed_out() {
         let from = oms.clock.ticks();
         // Half of them over another connection, which has no token bucket of its own.
         for half in [0..ORDERS / 2, ORDERS / 2..ORDERS] {
-            let mut raw = RawClient::login(&oms, "anna", 0, 200);
+            let mut raw = RawClient::login(&oms, "anna", 0, 600);
             for number in half.clone() {
                 raw.say(Kind::NewOrder.code(), number, rests(number + 1).as_bytes(), &[]);
             }
@@ -268,7 +268,7 @@ fn a_flooding_client_waits_for_tokens_and_is_not_timed_out() {
             }
         }
         let took = oms.clock.ns_between(from, oms.clock.ticks());
-        assert!(took > 700_000_000, "fifty a second, ten at once, took {took} ns for {ORDERS}");
+        assert!(took > 2_700_000_000, "fifty a second, ten at once, took {took} ns for {ORDERS}");
     }
 }
 
