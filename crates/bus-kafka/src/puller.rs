@@ -1,6 +1,9 @@
 //! Pulls from one queue, as a member of its consumer group.
 
+use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::Builder;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
@@ -46,6 +49,9 @@ const MAX_SILENCE_MS: u64 = 3_600_000;
 /// Timeout of a pull's commit if the pull before it timed out on its own.
 const RETRY_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// Longest wait for the close of a consumer, which leaves its group.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Number of done messages after which the server is asked to delete them from its disk.
 const DELETE_AFTER: u64 = 100_000;
 
@@ -53,7 +59,7 @@ pub(crate) struct KafkaPuller {
     cluster: Arc<Cluster>,
     /// Declared before the consumer, so that the commit thread drops its reference first.
     committer: Committer,
-    consumer: Arc<BaseConsumer<GroupMember>>,
+    consumer: GroupConsumer,
     /// Name on the server.
     topic: String,
     delivery: DeliveryGuarantee,
@@ -68,6 +74,33 @@ pub(crate) struct KafkaPuller {
     is_paused: bool,
     /// Buffered records cannot be handed over yet: the group is rebalancing, or its server is away.
     is_blocked: bool,
+}
+
+/// The consumer of a puller. A drop waits for its close at most for [`CLOSE_TIMEOUT`]: after an outage the client library
+/// may never finish the close, and then a thread is left behind instead of a caller.
+struct GroupConsumer(Option<Arc<BaseConsumer<GroupMember>>>);
+
+impl Deref for GroupConsumer {
+    type Target = Arc<BaseConsumer<GroupMember>>;
+
+    fn deref(&self) -> &Self::Target {
+        self.0.as_ref().expect("it is there until the drop")
+    }
+}
+
+impl Drop for GroupConsumer {
+    fn drop(&mut self) {
+        let (done, is_done) = channel();
+        let consumer = self.0.take();
+        let close = move || {
+            drop(consumer);
+            // The receiver is gone after the timeout.
+            let _ = done.send(());
+        };
+        if Builder::new().name("kafka-close".to_owned()).spawn(close).is_ok() {
+            let _ = is_done.recv_timeout(CLOSE_TIMEOUT);
+        }
+    }
 }
 
 enum OffsetCommitOutcome {
@@ -341,7 +374,7 @@ fn create_member(
     topic: &str,
     silence_ms: u64,
     group: GroupMember,
-) -> Result<(Committer, Arc<BaseConsumer<GroupMember>>), ConnectError> {
+) -> Result<(Committer, GroupConsumer), ConnectError> {
     let silence = silence_ms.to_string();
     let mut settings = cluster.server.config(&SETTINGS);
     settings.set("group.id", topic);
@@ -349,8 +382,8 @@ fn create_member(
     settings.set("max.poll.interval.ms", silence.as_str());
     settings.set("heartbeat.interval.ms", (silence_ms / 3).clamp(1, MAX_HEARTBEAT_MS).to_string());
     let created: KafkaResult<BaseConsumer<GroupMember>> = settings.create_with_context(group);
-    let consumer = Arc::new(created.map_err(|e| cluster.error(&(&e).into()))?);
-    let member = consumer.clone();
+    let member = Arc::new(created.map_err(|e| cluster.error(&(&e).into()))?);
+    let consumer = GroupConsumer(Some(member.clone()));
     let committer =
         Committer::start(move |offsets| member.commit(&member.context().offset_list(offsets), CommitMode::Sync));
     Ok((committer.map_err(|e| ConnectError::Other(e.into()))?, consumer))
