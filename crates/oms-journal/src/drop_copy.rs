@@ -104,7 +104,7 @@ impl DropCopyReader {
     }
 
     /// Reads at most this many frames and passes each report to `take` with its place and its time in nanoseconds since
-    /// the Unix epoch, until `take` returns false. Returns false when there are no more frames for now.
+    /// the Unix epoch, until `take` returns false. Returns false at the end of the frames written so far.
     pub fn read_frames(
         &mut self,
         frames: usize,

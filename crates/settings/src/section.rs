@@ -13,8 +13,8 @@ use crate::Mistakes;
 
 /// A table of a file: its top, a `[section]`, or one of several `[[sections]]`.
 ///
-/// A key that is missing, or whose value is wrong, is `None`. The `require_…` calls report a missing key as a mistake
-/// and return a placeholder of the type, which is never used.
+/// A key that is missing, or whose value is wrong, is `None`. The `require_…` calls report a missing key as a
+/// mistake: the file is then refused, and nothing reads the value that they return.
 pub struct Section<'a> {
     file: &'a SourceFile<'a>,
     /// None if the section is not in the file: then all its keys are missing.

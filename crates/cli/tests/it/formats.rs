@@ -21,6 +21,13 @@ const TRADES: &str = "utc_ns,symbol,price,quantity,aggressor,trade_id
 1723075260000000000,ETHUSDT,2343.01,10,buy,3
 ";
 
+/// The archives of all versions.
+fn archives() -> Vec<PathBuf> {
+    let listed = std::fs::read_dir(data()).expect("there is the folder");
+    let paths = listed.map(|entry| entry.expect("it can be listed").path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "gz")).collect()
+}
+
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/data")
 }
@@ -93,9 +100,7 @@ fn files_of_each_released_version_are_read() {
     if env::var_os("TICKPATH_BLESS").is_some() && !present.exists() {
         write_files(&present);
     }
-    let listed = std::fs::read_dir(data()).expect("there is the folder");
-    let mut archives: Vec<PathBuf> = listed.map(|entry| entry.expect("it can be listed").path()).collect();
-    archives.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
+    let archives = archives();
     assert!(
         archives.contains(&present),
         "no files of this version: TICKPATH_BLESS=1 cargo test -p tickpath-cli formats"
@@ -109,8 +114,8 @@ fn files_of_each_released_version_are_read() {
 /// used.
 #[test]
 fn an_oms_starts_on_the_journal_of_each_released_version() {
-    for archive in std::fs::read_dir(data()).expect("there is the folder") {
-        let folder = unpack(&archive.expect("it can be listed").path());
+    for archive in archives() {
+        let folder = unpack(&archive);
         let desk = Desk::unpacked(folder);
         let exchange = desk.exchange();
         let _oms = desk.oms();
