@@ -85,6 +85,8 @@ pub fn run<C: Clock>(
     // Opened before any wait, so that a second process of the same venue fails at once.
     server.journal = Some(server.open_journal()?);
     server.open_quote_publisher()?;
+    // Published before the venue serves anybody: without a price, an OMS denies the first orders.
+    server.publish_quotes()?;
     if server.settings.faults.is_any() {
         (server.notify)(VenueEvent::Faults(server.settings.faults));
     }
@@ -346,11 +348,18 @@ impl<C: Clock> VenueServer<'_, C> {
 
     /// Publishes quotes, reloads the faults and ends the day when due, with lanes and without them.
     fn run_periodic_tasks(&mut self) -> Result<(), VenueServerError> {
-        if let (Some(feed), Some(topic)) = (&mut self.quote_publisher, &self.settings.publish) {
-            feed.publish_if_due().map_err(|reason| VenueServerError::Publish(topic.clone(), reason))?;
-        }
+        self.publish_quotes()?;
         self.reload()?;
         self.end_day()
+    }
+
+    fn publish_quotes(&mut self) -> Result<(), VenueServerError> {
+        match (&mut self.quote_publisher, &self.settings.publish) {
+            (Some(feed), Some(topic)) => {
+                feed.publish_if_due().map_err(|reason| VenueServerError::Publish(topic.clone(), reason))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Ends the day if [`VenueControl::end_day`] is set. Without an engine there is no order to expire, and the flag

@@ -14,7 +14,7 @@ use tickpath_log::{
     Writer, remove_stale,
 };
 use tickpath_market::{ExecType, ExecutionReport, Kind, Price, Quantity, Request, Side, SymbolId, TopOfBook};
-use tickpath_venue_sim::{Settings, VenueControl, VenueServerError, run};
+use tickpath_venue_sim::{Settings, VenueControl, VenueEvent, VenueServerError, run};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::script::order;
@@ -191,6 +191,23 @@ fn quotes_are_published() {
     assert_eq!(same(&published[0]), same(&published[1]));
     assert_eq!(same(&published[0]).0, SymbolId(SYMBOL));
     venue.stop();
+}
+
+#[test]
+fn the_first_request_finds_a_published_quote() {
+    let scene = Scene::new("publish = '$oms.feed'\n[[quote]]\nsymbol = 'A'\nbid = 99.5\nask = 100.5\nquantity = 10\n");
+    let _oms = scene.make_oms(1);
+    let (control, mut published) = (VenueControl::default(), None);
+    let ran = run(scene.clock, scene.settings(), &control, &mut |event| {
+        if matches!(event, VenueEvent::Serving { .. }) {
+            let mut market =
+                Reader::open(&scene.ticks, ReaderStart::Oldest, Registration::Registered).expect("the topic is there");
+            published = Some(market.drain(16, |_: Next<'_>| {}).expect("the topic is sound"));
+            control.stop.store(true, Ordering::Release);
+        }
+    });
+    ran.expect("nothing ends it but the test");
+    assert_eq!(published, Some(1));
 }
 
 /// Files of a venue and the places of its lanes.
