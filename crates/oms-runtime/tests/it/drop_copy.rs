@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 
 use crate::{Clock, Scene, limit};
 
-/// Days of the run, and reports of each day.
+/// Days of the run, of which the last does not end, and reports of each day.
 const DAYS: u64 = 60;
 const REPORTS: u64 = 3;
 
@@ -23,7 +23,13 @@ fn a_reader_misses_nothing_while_days_end() {
     let mut oms = scene.oms();
     let (journal, is_over) = (&scene.config.journal.path, &AtomicBool::new(false));
     let received = std::thread::scope(|scope| {
-        let readers = [read_anew, read_on, read_days].map(|read| scope.spawn(move || read(journal, is_over)));
+        // Opened before the first day ends: from then on, a day's beginning is that of a later one.
+        let (next, copy) = (open(journal, DropCopyStart::Day).next(), open(journal, DropCopyStart::Day));
+        let readers = [
+            scope.spawn(move || read_anew(journal, next, is_over)),
+            scope.spawn(move || read_on(copy, is_over)),
+            scope.spawn(move || read_days(journal, is_over)),
+        ];
         for day in 0..DAYS {
             for request in day * REPORTS..(day + 1) * REPORTS {
                 // The quantity is too large: the order is denied, which is one report.
@@ -31,12 +37,12 @@ fn a_reader_misses_nothing_while_days_end() {
                 let now = scene.clock.ticks();
                 oms.sequencer().accept_request(0, request, now, now, order).expect("the disk is sound");
             }
+            if day + 1 == DAYS || readers.iter().any(|reader| reader.is_finished()) {
+                break;
+            }
             let (kind, end) = (RecordKind::DayEnd.code(), DayEnd::default());
             let command = LogMessage { sequence: day, stamp: 0, kind, payload: end.as_bytes() };
             oms.sequencer().accept_control_frame(scene.clock.ticks(), &command).expect("the disk is sound");
-            if readers.iter().any(|reader| reader.is_finished()) {
-                break;
-            }
         }
         is_over.store(true, Ordering::SeqCst);
         readers.map(|reader| reader.join().expect("it misses nothing"))
@@ -67,8 +73,7 @@ fn an_absent_day_is_awaited_while_its_writer_lives() {
 }
 
 /// Reopens the history after every few reports, at the report after the last one read.
-fn read_anew(journal: &LogPath, is_over: &AtomicBool) -> u64 {
-    let mut next = open(journal, DropCopyStart::Day).next();
+fn read_anew(journal: &LogPath, mut next: u64, is_over: &AtomicBool) -> u64 {
     let mut received = 0;
     loop {
         let was_over = is_over.load(Ordering::SeqCst);
@@ -84,8 +89,7 @@ fn read_anew(journal: &LogPath, is_over: &AtomicBool) -> u64 {
 }
 
 /// Reads the whole history with a single reader.
-fn read_on(journal: &LogPath, is_over: &AtomicBool) -> u64 {
-    let mut copy = open(journal, DropCopyStart::Day);
+fn read_on(mut copy: DropCopyReader, is_over: &AtomicBool) -> u64 {
     let mut received = 0;
     let mut quiet = 0;
     while quiet < 100 {
@@ -101,7 +105,8 @@ fn read_on(journal: &LogPath, is_over: &AtomicBool) -> u64 {
 /// Reads the beginning of each day.
 fn read_days(journal: &LogPath, is_over: &AtomicBool) -> u64 {
     let mut received = 0;
-    while !is_over.load(Ordering::SeqCst) {
+    loop {
+        let was_over = is_over.load(Ordering::SeqCst);
         let mut copy = open(journal, DropCopyStart::Day);
         // Each day has a base frame before its reports.
         let first = copy.next();
@@ -112,8 +117,10 @@ fn read_days(journal: &LogPath, is_over: &AtomicBool) -> u64 {
             true
         });
         read.expect("the history is sound");
+        if was_over {
+            return received;
+        }
     }
-    received
 }
 
 fn open(journal: &LogPath, from: DropCopyStart) -> DropCopyReader {
