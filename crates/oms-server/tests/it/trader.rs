@@ -147,10 +147,20 @@ impl ProcessFixture {
 
     /// Starts a process of this role that is killed on drop.
     pub(crate) fn start(&self, role: &str) -> Process {
+        Process(self.command(role).spawn().expect("this program can be started again"))
+    }
+
+    /// Starts an OMS with its events in a file.
+    pub(crate) fn start_oms_with_log(&self, log: &Path) -> Process {
+        let log = fs::File::create(log).expect("the folder is ours");
+        Process(self.command("oms").stderr(log).spawn().expect("this program can be started again"))
+    }
+
+    fn command(&self, role: &str) -> Command {
         let mut this = Command::new(std::env::current_exe().expect("this program has a path"));
         this.args(["trader::process", "--exact", "--nocapture"]).env(ROLE, role).env(FOLDER, self.folder.path());
         this.stdin(Stdio::null()).stdout(Stdio::null());
-        Process(this.spawn().expect("this program can be started again"))
+        this
     }
 
     /// Starts an OMS whose files are limited to this many blocks of 512 bytes, with its output in a file.

@@ -2,6 +2,7 @@
 //! lines that are cut, while a client trades. The exchange's journal is the reference for the sent requests.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tickpath_clock::{Clock, sleep_ns};
 use tickpath_market::OrdStatus;
 
-use crate::trader::{ASK, LOW, ProcessFixture};
+use crate::trader::{ASK, LOW, ProcessFixture, Trader};
 
 #[test]
 fn an_order_fills_over_tcp_and_over_a_unix_socket_in_both_layouts() {
@@ -84,10 +85,13 @@ fn requests_in_doubt_on_a_dead_line_are_queried_by_the_other_line() {
     let desk = ProcessFixture::new(2, ", lost_after_ms = 300", false);
     let way = CuttableProxy::to(&desk.exchange());
     desk.change("oms.toml", &desk.exchange(), &way.address);
-    let (_exchange, _oms, mut trader) = desk.start_all();
+    let log = desk.folder.path().join("oms.log");
+    let (_exchange, _oms) = (desk.start("exchange"), desk.start_oms_with_log(&log));
+    let mut trader = Trader::new(&desk);
     trader.refused = Some(BTreeSet::new());
-    // Both lines are used, one after the other.
-    trader.go_on("the first way is used", false, |_| way.is_used());
+    // Orders take both lines in turn, once both are up.
+    let are_up = |_: &Trader| fs::read_to_string(&log).is_ok_and(|text| text.matches(" is up\n").count() == 2);
+    trader.go_on("both lines are up", false, are_up);
     (0..6).for_each(|_| trader.send_new(LOW));
     trader.until("all rest", |trader| trader.open.values().all(|status| *status == OrdStatus::New.code()));
     assert_eq!((trader.open.len(), &trader.refused), (6, &Some(BTreeSet::new())));
@@ -114,15 +118,15 @@ struct CuttableProxy {
 }
 
 impl CuttableProxy {
-    const PASSES: u8 = 1;
-    const SWALLOWS: u8 = 2;
-    const IS_OVER: u8 = 3;
+    const PASSES: u8 = 0;
+    const SWALLOWS: u8 = 1;
+    const IS_OVER: u8 = 2;
 
     fn to(exchange: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         listener.set_nonblocking(true).expect("a socket need not wait");
         let address = listener.local_addr().expect("it listens").to_string();
-        let state = Arc::new(AtomicU8::new(0));
+        let state = Arc::new(AtomicU8::new(Self::PASSES));
         let (exchange, shared) = (exchange.to_owned(), state.clone());
         std::thread::spawn(move || {
             while shared.load(Ordering::SeqCst) != Self::IS_OVER {
@@ -157,17 +161,9 @@ impl CuttableProxy {
                 if is_passed && to.write_all(&bytes[..read]).is_err() {
                     break;
                 }
-                if !is_there {
-                    // The exchange has answered: the line is up.
-                    let _ = state.compare_exchange(0, Self::PASSES, Ordering::SeqCst, Ordering::SeqCst);
-                }
             }
             let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
         });
-    }
-
-    fn is_used(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == Self::PASSES
     }
 
     fn swallow(&self) {
