@@ -127,7 +127,7 @@ redis-versions: ## the tests of redis:// against Valkey 9 and Redis 6.2, from th
 # The emulator runs each test program, and the tests start themselves anew by it. Left out is the one test of locks that
 # needs a process to know when it was started: the emulator answers with a time of its own, a tick or two later.
 test-aarch64: export TICKPATH_EMULATOR := qemu-aarch64 -L /usr/aarch64-linux-gnu
-test-aarch64: export TICKPATH_SEEDS := 20
+test-aarch64: export TICKPATH_SEEDS := 10
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER = $(TICKPATH_EMULATOR)
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 test-aarch64: ## the tests of the log, the core and the runtime for 64-bit ARM, emulated
