@@ -85,8 +85,6 @@ pub fn run<C: Clock>(
     // Opened before any wait, so that a second process of the same venue fails at once.
     server.journal = Some(server.open_journal()?);
     server.open_quote_publisher()?;
-    // Published before the venue serves anybody: without a price, an OMS denies the first orders.
-    server.publish_quotes()?;
     if server.settings.faults.is_any() {
         (server.notify)(VenueEvent::Faults(server.settings.faults));
     }
@@ -240,6 +238,9 @@ impl<C: Clock> VenueServer<'_, C> {
         let market = self.open_market(market)?;
         let config = self.settings.engine_config();
         let engine = VenueEngine::recover(self.clock.clone(), &config, journal, lanes, market)?;
+        // Before the venue serves anybody, and after a recovery that may take long: without a fresh price, an OMS denies
+        // the first orders.
+        self.publish_quotes()?;
         Ok(self.engine.insert(engine).venue().resting_orders())
     }
 
