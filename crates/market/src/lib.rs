@@ -8,6 +8,8 @@
 //! |--------------------|------|-------|-------------------------------|
 //! | [`TopOfBook`]      | 16   | 48    | a market data feed            |
 //! | [`Trade`]          | 17   | 40    | a market data feed            |
+//! | [`BookLevel`]      | 18   | 48    | a market data feed            |
+//! | [`FeedStatus`]     | 19   | 48    | a market data feed            |
 //! | [`NewOrder`]       | 32   | 48    | a client, and the OMS to a venue |
 //! | [`CancelOrder`]    | 33   | 40    | a client, and the OMS to a venue |
 //! | [`ReplaceOrder`]   | 34   | 56    | a client, and the OMS to a venue |
@@ -51,13 +53,13 @@ pub use conditional::{
     Condition, ConditionalOrder, ReplaceConditional, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 pub use message::{
-    CancelOrder, ExecType, ExecutionReport, Kind, ManualOrderIndicator, MassCancel, MassCancelType, MessageError,
+    BookLevel, CancelOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, ManualOrderIndicator, MassCancel, MassCancelType, MessageError,
     NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect, ReplaceOrder, Side, StatusRequest, TimeInForce,
     TopOfBook, Trade,
 };
 pub use number::{
-    AccountId, ClientOrderId, DecimalError, ExecId, Notional, OrderId, Price, Quantity, SCALE, Symbol, SymbolError,
-    SymbolId, VenueId, VenueOrderId,
+    AccountId, ClientOrderId, DECIMALS, DecimalError, ExecId, MAX_DECIMALS, Notional, OrderId, Price, Quantity, SCALE,
+    Symbol, SymbolError, SymbolId, VenueId, VenueOrderId, decimal_text, parse_decimal,
 };
 pub use request::Request;
 

@@ -46,6 +46,10 @@ codes! {
         TopOfBook = 16,
         /// [`Trade`]
         Trade = 17,
+        /// [`BookLevel`]
+        BookLevel = 18,
+        /// [`FeedStatus`]
+        FeedStatus = 19,
         /// [`NewOrder`]
         NewOrder = 32,
         /// [`CancelOrder`]
@@ -78,6 +82,23 @@ codes! {
         Market = 1,
         /// This price or a better one.
         Limit = 2,
+    }
+    /// Kind of event in a [`FeedStatus`].
+    FeedCondition {
+        /// A connection to the exchange is up and subscribed.
+        Connected = 1,
+        /// A connection has ended; what it carried until the next `Connected` is lost, unless another connection is up.
+        Disconnected = 2,
+        /// Updates of a book are missing: the book is invalid until `BookValid`.
+        Gap = 3,
+        /// A snapshot and all updates after it are published: the book is valid again.
+        BookValid = 4,
+        /// Nothing has arrived for longer than the exchange allows; `value` is the silence in nanoseconds.
+        Silence = 5,
+        /// The exchange announces maintenance or the end of the connection.
+        Maintenance = 6,
+        /// Measured offset of the exchange's clock; `value` is exchange minus local in nanoseconds.
+        ClockOffset = 7,
     }
     /// Lifetime of an order (FIX 59).
     TimeInForce {
@@ -191,8 +212,8 @@ pub struct TopOfBook {
     pub event_ns: u64,
     /// The instrument.
     pub symbol: SymbolId,
-    /// Zero.
-    pub reserved: u32,
+    /// Time from the arrival of the packet at this host to the stamp of the message, in nanoseconds; zero if unknown.
+    pub wire_age_ns: u32,
 }
 
 /// One trade at the exchange.
@@ -213,6 +234,65 @@ pub struct Trade {
     pub aggressor: u8,
     /// Zero.
     pub reserved: [u8; 3],
+}
+
+/// A level of an order book: its new quantity. One message of the exchange is as many of these in a row as it changes
+/// levels, and the last carries [`BookLevel::LAST`]: between two messages with this flag the book is incomplete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct BookLevel {
+    /// Price of the level. Zero, with side zero, in a message that changes no level.
+    pub price: Price,
+    /// New quantity of the level; zero removes it.
+    pub quantity: Quantity,
+    /// The exchange's own time, nanoseconds since the Unix epoch; zero if it sends none.
+    pub event_ns: u64,
+    /// The exchange's sequence number of its message.
+    pub sequence: u64,
+    /// The instrument.
+    pub symbol: SymbolId,
+    /// Time from the arrival of the packet at this host to the stamp of the message, in nanoseconds; zero if unknown.
+    pub wire_age_ns: u32,
+    /// [`Side`] as its code: buy for bids, sell for offers; zero in a message that changes no level.
+    pub side: u8,
+    /// Sum of [`BookLevel::SNAPSHOT`] and [`BookLevel::LAST`].
+    pub flags: u8,
+    /// Zero.
+    pub reserved: [u8; 6],
+}
+
+impl BookLevel {
+    /// Flag of a snapshot's first level: the book is emptied before it.
+    pub const SNAPSHOT: u8 = 1;
+    /// Flag of a message's last level: the book is complete after it.
+    pub const LAST: u8 = 2;
+}
+
+/// An event of a feed: its connections, and the validity of its books.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct FeedStatus {
+    /// Time of the event at this host, nanoseconds since the Unix epoch.
+    pub event_ns: u64,
+    /// Value of the event: a silence or a clock's offset in nanoseconds; zero for others.
+    pub value: i64,
+    /// Sequence number that the next update should have followed, for a gap.
+    pub expected: u64,
+    /// Sequence number that it follows, for a gap.
+    pub found: u64,
+    /// The instrument; [`FeedStatus::ALL_SYMBOLS`] if the event concerns all.
+    pub symbol: SymbolId,
+    /// [`FeedCondition`] as its code.
+    pub condition: u8,
+    /// Connection of the event, from 0.
+    pub connection: u8,
+    /// Zero.
+    pub reserved: [u8; 10],
+}
+
+impl FeedStatus {
+    /// Value of [`FeedStatus::symbol`] for events of all instruments.
+    pub const ALL_SYMBOLS: SymbolId = SymbolId(u32::MAX);
 }
 
 /// A new order. One cache line in the log.

@@ -7,6 +7,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Units in one whole price or quantity: eight decimals.
 pub const SCALE: i64 = 100_000_000;
+/// Decimals of prices and quantities, unless their instrument has others.
+pub const DECIMALS: u8 = 8;
+/// Max decimals of an instrument's prices and quantities: with more, a whole unit does not fit 64 bits.
+pub const MAX_DECIMALS: u8 = 18;
 
 /// Errors of a text that is not a price or a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -22,8 +26,17 @@ pub enum DecimalError {
     TooLarge,
 }
 
-/// Reads a decimal text into units of 10⁻⁸.
-fn parse_units(text: &str) -> Result<i64, DecimalError> {
+/// Reads a decimal text into units of 10 to the power of minus `decimals`.
+///
+/// ```
+/// use tickpath_market::{decimal_text, parse_decimal};
+///
+/// assert_eq!(parse_decimal("0.0000012345", 10)?, 12_345);
+/// assert_eq!(decimal_text(12_345, 10), "0.0000012345");
+/// # Ok::<(), tickpath_market::DecimalError>(())
+/// ```
+pub fn parse_decimal(text: &str, decimals: u8) -> Result<i64, DecimalError> {
+    let places = usize::from(decimals);
     if !text.is_ascii() {
         return Err(DecimalError::NotANumber);
     }
@@ -32,13 +45,13 @@ fn parse_units(text: &str) -> Result<i64, DecimalError> {
     if whole.is_empty() && fraction.is_empty() {
         return Err(DecimalError::NotANumber);
     }
-    if fraction.len() > 8 && fraction[8..].bytes().any(|b| b != b'0') {
+    if fraction.len() > places && fraction[places..].bytes().any(|b| b != b'0') {
         let is_number = fraction.bytes().all(|b| b.is_ascii_digit());
         return Err(if is_number { DecimalError::TooPrecise } else { DecimalError::NotANumber });
     }
     let mut units: i64 = 0;
-    let padding = std::iter::repeat_n(b'0', 8usize.saturating_sub(fraction.len()));
-    for byte in whole.bytes().chain(fraction.bytes().take(8)).chain(padding) {
+    let padding = std::iter::repeat_n(b'0', places.saturating_sub(fraction.len()));
+    for byte in whole.bytes().chain(fraction.bytes().take(places)).chain(padding) {
         if !byte.is_ascii_digit() {
             return Err(DecimalError::NotANumber);
         }
@@ -48,16 +61,21 @@ fn parse_units(text: &str) -> Result<i64, DecimalError> {
     Ok(if negative { -units } else { units })
 }
 
-fn write_units(units: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let scale = i128::from(SCALE);
+/// Returns units of 10 to the power of minus `decimals` as text, without zeros at the end.
+pub fn decimal_text(units: i128, decimals: u8) -> String {
+    let scale = 10_u128.pow(decimals.into());
     let magnitude = units.unsigned_abs();
-    let (whole, fraction) = (magnitude / scale as u128, magnitude % scale as u128);
+    let (whole, fraction) = (magnitude / scale, magnitude % scale);
     let sign = if units < 0 { "-" } else { "" };
     if fraction == 0 {
-        return write!(f, "{sign}{whole}");
+        return format!("{sign}{whole}");
     }
-    let digits = format!("{fraction:08}");
-    write!(f, "{sign}{whole}.{}", digits.trim_end_matches('0'))
+    let digits = format!("{fraction:0width$}", width = usize::from(decimals));
+    format!("{sign}{whole}.{}", digits.trim_end_matches('0'))
+}
+
+fn write_units(units: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(&decimal_text(units, DECIMALS))
 }
 
 macro_rules! decimals {
@@ -85,7 +103,7 @@ macro_rules! decimals {
             type Err = DecimalError;
 
             fn from_str(text: &str) -> Result<Self, DecimalError> {
-                parse_units(text).map(Self)
+                parse_decimal(text, DECIMALS).map(Self)
             }
         }
 

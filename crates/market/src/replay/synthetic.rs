@@ -74,7 +74,7 @@ impl RandomWalk {
             ask_quantity: self.quantity(8_000),
             event_ns: self.event_ns(),
             symbol: SymbolId(0),
-            reserved: 0,
+            wire_age_ns: 0,
         }
     }
 

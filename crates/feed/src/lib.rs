@@ -1,0 +1,207 @@
+//! The contract of a market data feed: what a carrier of ticks requires of an exchange adapter.
+//!
+//! ```text
+//!   exchange ── frames ──> Feed::poll ── FeedEvent ──> carrier ──> race, book order ──> bus
+//!                              │ uses the same
+//!   file of raw frames ──> FrameParser ── MarketEvent ──> carrier
+//! ```
+//!
+//! An adapter is two parts: a [`FrameParser`], which turns a frame of the exchange into typed messages and does no I/O,
+//! and a [`Feed`], which keeps a connection and passes each frame to its parser. A carrier drives the feed through
+//! [`Feed::poll`], runs two connections of one feed against each other ([`Race`]), and decides with [`BookOrder`]
+//! whether a book is valid.
+//!
+//! # The contract
+//!
+//! * **No call waits.** Each call returns at once. A name lookup in [`Feed::connect`] is the only wait that is allowed.
+//! * **Connect.** [`Feed::connect`] begins a connect and ends any earlier connection; [`FeedEvent::Up`] ends the connect
+//!   when the exchange has acknowledged every subscription, and comes before any market data of the connection.
+//! * **Loss.** [`Feed::poll`] returns [`FeedLost`] once, when the connection has ended for any reason. From then on the
+//!   feed reports no event until it is connected again. A feed never connects by itself.
+//! * **Silence.** A connection on which nothing arrives for as long as the exchange allows is lost: the feed sends the
+//!   exchange's heartbeats, and ends a connection that does not answer.
+//! * **Raw frames.** Each frame is passed on as [`FeedEvent::Frame`] before its messages, with the answers of the
+//!   exchange's REST interface that the books need, so that a file of them gives the same messages again.
+//! * **Books.** The parser passes on each update with the sequence number that it follows, and judges nothing:
+//!   [`BookOrder`] is the one place that finds gaps. After a gap the carrier calls [`Feed::resynchronize`], and the
+//!   adapter brings another snapshot.
+//! * **Bad input.** A frame that cannot be read is an error with a sentence, and changes nothing: the carrier counts it.
+
+use std::os::fd::BorrowedFd;
+
+use tickpath_market::{Price, Quantity, Side, SymbolId, TopOfBook, Trade};
+
+/// A connection to the market data of an exchange. The head of this crate is its contract.
+pub trait Feed: Send {
+    /// Returns the address of the feed, for messages.
+    fn address(&self) -> String;
+
+    /// Begins to connect and ends any earlier connection. [`Self::poll`] then brings [`FeedEvent::Up`] or [`FeedLost`].
+    fn connect(&mut self);
+
+    /// Takes arrived frames and does pending work: heartbeats, subscriptions. Returns the amount of work done.
+    fn poll(&mut self, take: &mut dyn FnMut(FeedEvent<'_>)) -> Result<usize, FeedLost>;
+
+    /// Requests another snapshot of an instrument's book, because an update is missing.
+    fn resynchronize(&mut self, symbol: SymbolId);
+
+    /// Returns the descriptor that a sleeping thread polls for readability; none if there is nothing to wait on now.
+    fn socket(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// Reader of an exchange's frames, without I/O.
+pub trait FrameParser: Send {
+    /// Reads a frame and passes on its messages in their order.
+    fn parse(&mut self, frame: Frame<'_>, take: &mut dyn FnMut(MarketEvent<'_>)) -> Result<(), FrameError>;
+}
+
+/// A frame of an exchange, or an answer of its REST interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// Text, as a rule JSON. It need not be valid UTF-8.
+    Text(&'a [u8]),
+    /// Binary data, as a rule SBE.
+    Binary(&'a [u8]),
+}
+
+/// An event of a feed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FeedEvent<'a> {
+    /// The exchange has acknowledged all subscriptions.
+    Up,
+    /// A frame has arrived. Its messages follow.
+    Frame(Frame<'a>, Arrival),
+    /// A message of the last frame.
+    Market(MarketEvent<'a>),
+    /// The last frame could not be read.
+    BadFrame(&'a FrameError),
+    /// Measured offset of the exchange's clock, exchange minus local, in nanoseconds; half the round trip is its error.
+    ClockOffset {
+        /// Offset.
+        offset_ns: i64,
+        /// Time from the request to the answer.
+        round_trip_ns: u64,
+    },
+}
+
+/// Stamps of a frame's arrival, in ticks of the host's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Arrival {
+    /// Receive time of the frame's last packet in the kernel; zero if the kernel gives none.
+    pub wire: u64,
+    /// Return of the call that read the frame's last byte.
+    pub read: u64,
+}
+
+/// A message of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MarketEvent<'a> {
+    /// Best bid and offer.
+    Quote {
+        /// The exchange's sequence number; it rises with each quote of an instrument.
+        sequence: u64,
+        /// The quote.
+        quote: &'a TopOfBook,
+    },
+    /// A trade. Its id is its sequence number.
+    Trade(&'a Trade),
+    /// A snapshot or an update of an order book.
+    Book(BookUpdate<'a>),
+    /// The exchange announces maintenance, or the end of this connection: the carrier opens another one first.
+    Maintenance,
+}
+
+/// A snapshot or an update of an order book.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BookUpdate<'a> {
+    /// Instrument of the book.
+    pub symbol: SymbolId,
+    /// The levels are the whole book; otherwise they are changes.
+    pub is_snapshot: bool,
+    /// The snapshot comes from elsewhere than the updates, which may overlap it: updates up to its sequence number are
+    /// dropped, and the first one after it may begin below it.
+    pub may_overlap: bool,
+    /// Sequence number that this update follows. Not read in a snapshot.
+    pub previous: u64,
+    /// Sequence number of the book after this update.
+    pub sequence: u64,
+    /// The exchange's own time, nanoseconds since the Unix epoch; zero if it sends none.
+    pub event_ns: u64,
+    /// Levels, bids and offers in any order.
+    pub levels: &'a [LevelChange],
+}
+
+/// New quantity of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LevelChange {
+    /// Side of the book: buy for bids.
+    pub side: Side,
+    /// Price of the level.
+    pub price: Price,
+    /// New quantity; zero removes the level.
+    pub quantity: Quantity,
+}
+
+/// An instrument of a feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedInstrument {
+    /// The exchange's name of the instrument.
+    pub name: String,
+    /// Number of the instrument in our messages.
+    pub symbol: SymbolId,
+    /// Decimals of a [`Price`] of this instrument: a price is in units of 10 to the power of minus this number.
+    pub price_decimals: u8,
+    /// Decimals of a [`Quantity`] of this instrument.
+    pub quantity_decimals: u8,
+    /// The exchange's number of the instrument, where its binary protocol uses one; zero if unknown.
+    pub code: u64,
+}
+
+/// What a feed subscribes to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Subscription {
+    /// Instruments.
+    pub instruments: Vec<FeedInstrument>,
+    /// Best bids and offers.
+    pub quotes: bool,
+    /// Trades.
+    pub trades: bool,
+    /// Order books.
+    pub books: bool,
+}
+
+/// The end of a connection, with its reason as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FeedLost(pub String);
+
+/// A frame that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// The frame is no message of the exchange's protocol.
+    #[error("a frame of {bytes} bytes cannot be read: {why}; it is skipped")]
+    Malformed {
+        /// Length of the frame.
+        bytes: usize,
+        /// Reason, with the place in the frame where there is one.
+        why: String,
+    },
+    /// A number does not fit its instrument.
+    #[error("{instrument}: {field} '{text}' does not fit {decimals} decimals in 64 bits; fetch the instruments again")]
+    Number {
+        /// Name of the instrument.
+        instrument: String,
+        /// Field of the number.
+        field: &'static str,
+        /// Text of the number.
+        text: String,
+        /// Decimals of the instrument's numbers.
+        decimals: u8,
+    },
+    /// The message is of an instrument that was not subscribed.
+    #[error("a message of the instrument '{0}', which is not subscribed; it is skipped")]
+    UnknownInstrument(String),
+    /// The exchange reports an error.
+    #[error("the exchange reports an error: {0}")]
+    Exchange(String),
+}
