@@ -400,6 +400,7 @@ mod tests {
             value: value.to_le_bytes(),
             account: AccountId(3),
             code: Denial::MaximumQuantity.code(),
+            more_decimals: 0,
             reserved: 0,
         };
         let (event, sentence) = converted(&ClientEvent::Denied { number: 5, stamp: 6, denial });

@@ -31,8 +31,8 @@ pub struct tp_top_of_book {
     pub event_ns: u64,
     /// Number of the instrument, as in orders.
     pub symbol: u32,
-    /// Reserved: 0.
-    pub reserved: u32,
+    /// Time from the arrival of the packet at this host to the stamp of the message, in nanoseconds; zero if unknown.
+    pub wire_age_ns: u32,
 }
 
 /// Trade at the exchange: the 40 bytes of a message of kind TP_KIND_TRADE, little-endian. Copy them out of the message,
@@ -66,7 +66,7 @@ macro_rules! same_bytes {
     };
 }
 
-same_bytes!(tp_top_of_book is TopOfBook: bid, bid_quantity, ask, ask_quantity, event_ns, symbol, reserved);
+same_bytes!(tp_top_of_book is TopOfBook: bid, bid_quantity, ask, ask_quantity, event_ns, symbol, wire_age_ns);
 same_bytes!(tp_trade is Trade: price, quantity, trade_id, event_ns, symbol, aggressor, reserved);
 
 const _: () = assert!(TP_KIND_TOP_OF_BOOK == Kind::TopOfBook.code() && TP_KIND_TRADE == Kind::Trade.code());

@@ -3,7 +3,7 @@
 //! A table that was edited but not reloaded, or that belongs to another host, may give the name to another number. So
 //! the OMS lists its instruments after the logon; the table decides only if the OMS is too old to list them.
 
-use tickpath_market::{Symbol, SymbolId, VenueId};
+use tickpath_market::{SymbolId, VenueId};
 use tickpath_oms_client::Client;
 
 use crate::args::CliUsageError;
@@ -27,7 +27,7 @@ impl<'a> Instruments<'a> {
         let is_live = rows.is_some();
         let listed = rows.map(|rows| {
             let row = |row: tickpath_oms_protocol::InstrumentRow| ListedInstrument {
-                name: Symbol(row.name).as_str().to_owned(),
+                name: row.name().to_owned(),
                 symbol: SymbolId(row.symbol),
                 venue: Some(VenueId(row.venue)),
             };

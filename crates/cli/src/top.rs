@@ -70,7 +70,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<CliOutcome> {
 pub fn names(settings: &Settings, users: &Users) -> DisplayNames {
     DisplayNames {
         oms: settings.name.clone(),
-        symbols: settings.instruments.iter().map(|i| (i.symbol.0, i.name.as_str().to_owned())).collect(),
+        symbols: settings.instruments.iter().map(|i| (i.symbol.0, i.name().as_str().to_owned())).collect(),
         venues: settings.venues.iter().map(|venue| (venue.rules.venue.0, venue.name.clone())).collect(),
         users: session_owners(users),
     }

@@ -297,8 +297,7 @@ fn trading_config(role: &OmsRole) -> Result<TradingDefinitions, LabError> {
     const SECOND_NS: u64 = 1_000_000_000;
     let name: Symbol =
         role.symbol.parse().map_err(|e: tickpath_market::SymbolError| LabError::Setting(e.to_string()))?;
-    let instrument =
-        Instrument { symbol: SYMBOL, venue: VENUE, reserved: 0, name, multiplier: 1, ..Instrument::default() };
+    let instrument = Instrument { symbol: SYMBOL, venue: VENUE, multiplier: 1, ..Instrument::named(name) };
     let account = AccountLimits {
         account: AccountId(role.account),
         rate_limit: u32::MAX,

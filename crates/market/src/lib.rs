@@ -53,13 +53,13 @@ pub use conditional::{
     Condition, ConditionalOrder, ReplaceConditional, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 pub use message::{
-    BookLevel, CancelOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, ManualOrderIndicator, MassCancel, MassCancelType, MessageError,
-    NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect, ReplaceOrder, Side, StatusRequest, TimeInForce,
-    TopOfBook, Trade,
+    BookLevel, CancelOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, ManualOrderIndicator,
+    MassCancel, MassCancelType, MessageError, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect,
+    ReplaceOrder, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
 };
 pub use number::{
-    AccountId, ClientOrderId, DECIMALS, DecimalError, ExecId, MAX_DECIMALS, Notional, OrderId, Price, Quantity, SCALE,
-    Symbol, SymbolError, SymbolId, VenueId, VenueOrderId, decimal_text, parse_decimal,
+    AccountId, ClientOrderId, Currency, CurrencyError, DECIMALS, DecimalError, ExecId, MAX_DECIMALS, Notional, OrderId,
+    Price, Quantity, SCALE, Symbol, SymbolError, SymbolId, VenueId, VenueOrderId, decimal_text, parse_decimal,
 };
 pub use request::Request;
 

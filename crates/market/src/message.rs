@@ -465,8 +465,10 @@ pub struct OrderDenied {
     pub account: AccountId,
     /// The OMS's denial code, which names the check.
     pub code: u16,
+    /// Decimals beyond 8 of limit and value, where they are prices; negative for fewer.
+    pub more_decimals: i8,
     /// Zero.
-    pub reserved: u16,
+    pub reserved: u8,
 }
 
 /// Errors of bytes that are not a valid message.

@@ -206,50 +206,84 @@ impl OrderId {
     }
 }
 
-/// An instrument's name: up to 16 bytes of ASCII, padded with zeros.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(transparent)]
-pub struct Symbol(
-    /// Bytes of the name, padded with zeros.
-    pub [u8; 16],
-);
+macro_rules! fixed_texts {
+    ($($(#[$doc:meta])* $name:ident($bytes:literal), $error:ident, $message:literal, $is_allowed:expr;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+        #[repr(transparent)]
+        pub struct $name(
+            /// Bytes of the text, padded with zeros.
+            pub [u8; $bytes],
+        );
 
-impl Symbol {
-    /// Returns the name as text, without the padding.
-    pub fn as_str(&self) -> &str {
-        let end = self.0.iter().position(|&b| b == 0).unwrap_or(16);
-        std::str::from_utf8(&self.0[..end]).unwrap_or("?")
-    }
-}
+        impl $name {
+            /// Returns a text that is known to be valid, for constants.
+            pub const fn constant(text: &str) -> Self {
+                let (text, mut bytes, mut at) = (text.as_bytes(), [0; $bytes], 0);
+                while at < text.len() {
+                    bytes[at] = text[at];
+                    at += 1;
+                }
+                Self(bytes)
+            }
 
-/// A name that is empty, longer than 16 bytes or not printable ASCII.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no symbol; use 1 to 16 printable ASCII characters")]
-pub struct SymbolError(String);
+            /// Returns the text, without the padding.
+            pub fn as_str(&self) -> &str {
+                let end = self.0.iter().position(|&b| b == 0).unwrap_or($bytes);
+                std::str::from_utf8(&self.0[..end]).unwrap_or("?")
+            }
 
-impl FromStr for Symbol {
-    type Err = SymbolError;
-
-    fn from_str(text: &str) -> Result<Self, SymbolError> {
-        if text.is_empty() || text.len() > 16 || !text.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(SymbolError(text.to_owned()));
+            /// Returns whether the text is empty, as that of a definition without one.
+            pub fn is_none(&self) -> bool {
+                self.0[0] == 0
+            }
         }
-        let mut bytes = [0; 16];
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
-        Ok(Self(bytes))
-    }
+
+        #[doc = $message]
+        #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+        #[error($message)]
+        pub struct $error(String);
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self([0; $bytes])
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = $error;
+
+            fn from_str(text: &str) -> Result<Self, $error> {
+                if text.is_empty() || text.len() > $bytes || !text.bytes().all($is_allowed) {
+                    return Err($error(text.to_owned()));
+                }
+                let mut bytes = [0; $bytes];
+                bytes[..text.len()].copy_from_slice(text.as_bytes());
+                Ok(Self(bytes))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.as_str())
+            }
+        }
+    )+};
 }
 
-impl fmt::Display for Symbol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl fmt::Debug for Symbol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Symbol({})", self.as_str())
-    }
+fixed_texts! {
+    /// An instrument's name: up to 48 bytes of ASCII, padded with zeros. Names of options have up to 36.
+    Symbol(48), SymbolError, "'{0}' is no symbol; use 1 to 48 printable ASCII characters", |b| b.is_ascii_graphic();
+    /// A currency: a code of ISO 4217, or an exchange's name of a coin, padded with zeros.
+    Currency(12), CurrencyError, "'{0}' is no currency; use 1 to 12 letters and digits, like USD or USDT",
+        |b| b.is_ascii_alphanumeric();
 }
 
 #[cfg(test)]
@@ -292,7 +326,7 @@ mod tests {
     fn symbols_are_fixed_text() {
         let symbol: Symbol = "BTCUSDT".parse().unwrap();
         assert_eq!(symbol.as_str(), "BTCUSDT");
-        for bad in ["", "SEVENTEEN-LETTERS", "a b", "é"] {
+        for bad in ["", &"X".repeat(49), "a b", "é"] {
             assert!(bad.parse::<Symbol>().is_err(), "{bad}");
         }
     }

@@ -1,6 +1,7 @@
 //! The fills of an account in an instrument over a day, with the resulting position and cost.
 
 use tickpath_market::{AccountId, Side, SymbolId};
+use tickpath_oms_core::ContractSize;
 
 use crate::cost::{PositionCost, average};
 use crate::row::{BlotterFill, BlotterPosition};
@@ -53,7 +54,7 @@ impl PositionBook {
         &self,
         (account, symbol): (AccountId, SymbolId),
         fills: &[BlotterFill],
-        multiplier: i64,
+        size: ContractSize,
         start_price: Option<i64>,
         mark: Option<i64>,
     ) -> BlotterPosition {
@@ -64,7 +65,7 @@ impl PositionBook {
                 (start, self.cost_after(start, fills))
             }
         };
-        let money = |value: i128| value.saturating_mul(multiplier.into());
+        let money = |value: i128| size.value(value);
         let of_side =
             |side: Side| traded(self.fills.iter().map(|&index| &fills[index]).filter(move |fill| fill.side == side));
         let (bought_quantity, bought_price) = of_side(Side::Buy);
@@ -76,7 +77,7 @@ impl PositionBook {
         BlotterPosition {
             account,
             symbol,
-            multiplier,
+            multiplier: (1, 0),
             start_quantity: start.net,
             start_price: start.average_price(),
             bought_quantity,

@@ -18,7 +18,7 @@ use tickpath_log::LogPath;
 use tickpath_market::{
     AccountId, ExecId, ExecType, ExecutionReport, OrdStatus, OrderDenied, OrderId, Price, Quantity, Request, SymbolId,
 };
-use tickpath_oms_core::{At, Core, EnterPosition, Input, OrderView, Output};
+use tickpath_oms_core::{At, ContractSize, Core, EnterPosition, Input, OrderView, Output};
 use tickpath_oms_journal::journal;
 
 use crate::book::{PositionBook, traded};
@@ -42,7 +42,9 @@ pub(crate) type PositionKey = (AccountId, SymbolId);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InstrumentName {
     pub name: String,
-    pub multiplier: i64,
+    pub size: ContractSize,
+    /// Multiplier, and its decimals.
+    pub multiplier: (i64, u8),
 }
 
 /// Rows that changed.
@@ -152,8 +154,10 @@ impl DayRows {
     /// Returns a position's row, with these prices where they are given.
     pub fn position(&self, key: PositionKey, start_price: Option<i64>, mark: Option<i64>) -> Option<BlotterPosition> {
         let book = self.books.get(&key).filter(|book| book.is_shown())?;
-        let multiplier = self.names.get(&key.1).map_or(1, |named| named.multiplier);
-        Some(book.row(key, &self.fills, multiplier, start_price, mark))
+        let (size, multiplier) =
+            self.names.get(&key.1).map_or((ContractSize::default(), (1, 0)), |named| (named.size, named.multiplier));
+        let row = book.row(key, &self.fills, size, start_price, mark);
+        Some(BlotterPosition { multiplier, ..row })
     }
 
     /// Returns the price of the last own fill in an instrument on this day, without busted fills.
@@ -176,7 +180,11 @@ impl DayRows {
 
     fn note_name(&mut self, core: &Core, symbol: SymbolId) {
         if let Some(instrument) = core.instrument(symbol) {
-            let named = InstrumentName { name: instrument.name.to_string(), multiplier: instrument.multiplier.max(1) };
+            let named = InstrumentName {
+                name: instrument.name().to_string(),
+                size: instrument.contract_size().unwrap_or_default(),
+                multiplier: (instrument.multiplier.max(1), instrument.multiplier_decimals),
+            };
             self.names.insert(symbol, named);
         }
     }

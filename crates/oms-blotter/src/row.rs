@@ -122,8 +122,8 @@ pub struct BlotterPosition {
     pub account: AccountId,
     /// Instrument.
     pub symbol: SymbolId,
-    /// Currency units per point, as last defined.
-    pub multiplier: i64,
+    /// Contract size as last defined: a number, and how many of its digits are decimals.
+    pub multiplier: (i64, u8),
     /// Position at the start of the day.
     pub start_quantity: i128,
     /// Average cost of that position; none if it is flat, or the cost is unknown.

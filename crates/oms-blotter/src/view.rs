@@ -119,7 +119,7 @@ table! {
     POSITIONS, position_cells(_view, blotter, row: BlotterPosition):
     "account", true => number(row.account.0);
     "symbol", true => BlotterCell::Text(blotter.rows.name(row.symbol));
-    "multiplier", false => number(row.multiplier.unsigned_abs());
+    "multiplier", false => BlotterCell::Decimal(decimal(row.multiplier.0.into(), row.multiplier.1.into()));
     "start_quantity", true => units(row.start_quantity);
     "start_price", false => or_nothing(row.start_price, units);
     "bought_quantity", true => units(row.bought_quantity);
@@ -141,7 +141,7 @@ impl BlotterView {
             return Ok(());
         }
         let defined = (0..SYMBOLS).filter_map(|number| blotter.core.instrument(SymbolId(number)));
-        let names = defined.map(|instrument| instrument.name.to_string());
+        let names = defined.map(|instrument| instrument.name().to_string());
         let known: Vec<String> = names.filter(|name| !name.is_empty()).collect();
         match named.find(|name| !known.contains(name)) {
             None => Ok(()),

@@ -1,9 +1,9 @@
 //! Reports and denials that the core sends to clients.
 
 use tickpath_market::{
-    AccountId, ClientOrderId, ExecType, ExecutionReport, OrderDenied, OrderId, Price, Quantity, VenueOrderId,
+    AccountId, ClientOrderId, ExecType, ExecutionReport, OrderDenied, OrderId, Price, Quantity, SymbolId, VenueOrderId,
 };
-use tickpath_oms_risk::Breach;
+use tickpath_oms_risk::{Breach, MeasureUnit};
 
 use crate::core::Core;
 use crate::order::Order;
@@ -48,11 +48,12 @@ impl Core {
         id: u64,
         session: u16,
         client: ClientOrderId,
-        account: AccountId,
+        (account, symbol): (AccountId, SymbolId),
         breach: Breach,
         out: &mut Outputs,
     ) {
         self.counts.denied_requests += 1;
+        let instrument = self.trading.instrument_of(symbol).filter(|_| breach.denial.measure() == MeasureUnit::Price);
         let denied = OrderDenied {
             order_id: OrderId(id),
             client_order_id: client,
@@ -60,6 +61,7 @@ impl Core {
             value: breach.value.to_le_bytes(),
             account,
             code: breach.denial.code(),
+            more_decimals: instrument.map_or(0, |instrument| instrument.more_price_decimals),
             reserved: 0,
         };
         out.push(Output::Denied { session, denied });

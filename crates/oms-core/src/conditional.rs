@@ -273,7 +273,7 @@ impl Core {
     fn deny_armed(&mut self, slot: u32, refusal: Breach, out: &mut Outputs) {
         let order = *self.orders.get(slot);
         self.update_order(slot, &Order { phase: order.phase.after(OrderEvent::Denied), ..order });
-        self.deny(order.id, order.session, ClientOrderId(order.client), order.account, refusal, out);
+        self.deny(order.id, order.session, ClientOrderId(order.client), (order.account, order.symbol), refusal, out);
     }
 
     /// Puts armed orders in doubt after another boot of the host: they may have fired in the journal's lost tail,

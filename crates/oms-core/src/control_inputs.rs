@@ -68,11 +68,11 @@ impl Core {
         true
     }
 
-    /// Defines an instrument. Another multiplier changes the value of open orders, so all values are computed anew.
+    /// Defines an instrument. Another contract size changes the value of open orders, so all values are computed anew.
     fn define_instrument(&mut self, instrument: &Instrument) -> bool {
-        let before = self.trading.multiplier(instrument.symbol);
+        let before = self.trading.contract_size(instrument.symbol);
         let is_accepted = self.trading.define_instrument(instrument);
-        if is_accepted && before != instrument.multiplier {
+        if is_accepted && before != self.trading.contract_size(instrument.symbol) {
             self.recount(false);
         }
         is_accepted

@@ -7,7 +7,7 @@
 //! ```
 
 use tickpath_market::{ClientOrderId, Request, SymbolId, VenueId};
-use tickpath_oms_risk::{MAX_VALUE, times_multiplier};
+use tickpath_oms_risk::MAX_VALUE;
 
 use crate::aliases::OrderAliases;
 use crate::boot_clock::BootClock;
@@ -195,10 +195,10 @@ impl Core {
     /// price that its pending replace asks for.
     fn update_open_value(&mut self, before: Option<(&Order, i64, i64)>, after: Option<(&Order, i64, i64)>) {
         let Some((order, ..)) = before.or(after) else { return };
-        let multiplier = self.trading.multiplier(order.symbol);
+        let size = self.trading.contract_size(order.symbol);
         let held = |state: Option<(&Order, i64, i64)>| {
             state.map_or((0, 0), |(order, quantity, price)| {
-                (order.value(quantity, price, multiplier), u32::from(order.is_open()))
+                (order.value(quantity, price, size), u32::from(order.is_open()))
             })
         };
         let ((value, orders), (new_value, new_orders)) = (held(before), held(after));
@@ -261,8 +261,8 @@ impl Core {
             self.trading.set_price(order.symbol, price);
         }
         self.positions.book_fill(order.position, order.side, quantity, price);
-        let multiplier = self.trading.multiplier(order.symbol);
-        let value = times_multiplier(i128::from(price.unsigned_abs()) * i128::from(quantity), multiplier);
+        let size = self.trading.contract_size(order.symbol);
+        let value = size.value(i128::from(price.unsigned_abs()) * i128::from(quantity));
         let value = value.clamp(-MAX_VALUE, MAX_VALUE);
         self.trading.change_totals(order.account, |open| {
             open.traded = open.traded.saturating_add(value);

@@ -149,8 +149,8 @@ pub use tickpath_oms_records::{
     UnsentRequest, VenueConnection, scope_by_name, scope_name,
 };
 pub use tickpath_oms_risk::{
-    ALL_ACCOUNTS, AccountLimits, DefinitionEnd, Denial, FirmLimits, GIVE_UP, Grant, Instrument, MAY_CANCEL,
-    MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, MeasureUnit, NAME_SESSION, NAME_VENUE, NameRecord, OTHER_LINE,
-    RETRY, RejectRule, SessionRules, SymbolLimits, TradingHours, VenueRules, checks_table,
+    ALL_ACCOUNTS, AccountLimits, ContractSize, DefinitionEnd, Denial, FirmLimits, GIVE_UP, Grant, Instrument,
+    MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, MeasureUnit, NAME_SESSION, NAME_VENUE, NameRecord,
+    OTHER_LINE, RETRY, RejectRule, SessionRules, SymbolLimits, TradingHours, VenueRules, checks_table,
 };
 pub use tickpath_oms_slots::{Index, SnapshotError, tag};

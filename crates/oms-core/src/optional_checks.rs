@@ -1,7 +1,7 @@
 //! Facts for the optional checks, which most configurations leave off. With all of them off, an order costs one branch.
 
 use tickpath_market::{OrderType, Side, SymbolId};
-use tickpath_oms_risk::{Breach, MAX_VALUE, OptionalFacts, RiskFacts, check_optional, times_multiplier};
+use tickpath_oms_risk::{Breach, MAX_VALUE, OptionalFacts, RiskFacts, check_optional};
 
 use crate::SymbolLimits;
 use crate::core::Core;
@@ -103,7 +103,7 @@ impl Core {
         let at_worst = |slot| worst(slot, Side::Buy).max(worst(slot, Side::Sell));
         let value = |reach: i128, symbol: SymbolId| {
             let price = i128::from(self.trading.price(symbol)).abs();
-            times_multiplier(reach.saturating_mul(price), self.trading.multiplier(symbol)).min(MAX_VALUE)
+            self.trading.contract_size(symbol).value(reach.saturating_mul(price)).min(MAX_VALUE)
         };
         others.map(|(slot, symbol)| value(at_worst(slot), symbol)).sum::<i128>() + value(reach, order.symbol)
     }
@@ -115,7 +115,7 @@ impl Core {
         }
         let results = self.positions.of_account(order.account).map(|(slot, symbol)| {
             let result = self.positions.result(slot, self.trading.price(symbol));
-            times_multiplier(result, self.trading.multiplier(symbol)).clamp(-MAX_VALUE, MAX_VALUE)
+            self.trading.contract_size(symbol).value(result).clamp(-MAX_VALUE, MAX_VALUE)
         });
         -results.sum::<i128>()
     }

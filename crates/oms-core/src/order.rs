@@ -15,7 +15,7 @@ use tickpath_market::{
     AccountId, ClientOrderId, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId, TimeInForce,
     VenueId, VenueOrderId,
 };
-use tickpath_oms_risk::{MAX_VALUE, times_multiplier};
+use tickpath_oms_risk::{ContractSize, MAX_VALUE};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::state::{OrderPhase, PendingKind, status};
@@ -238,9 +238,9 @@ impl Order {
     }
 
     /// Returns the largest value that may still trade, if a pending replace asks for this total and price: 10⁻¹⁶ units.
-    pub(crate) fn value(&self, replacing: i64, price: i64, multiplier: i64) -> i128 {
+    pub(crate) fn value(&self, replacing: i64, price: i64, size: ContractSize) -> i128 {
         let each = i128::from(self.valuation_price.unsigned_abs().max(price.unsigned_abs()));
-        times_multiplier(each * i128::from(self.exposure(replacing)), multiplier).min(MAX_VALUE)
+        size.value(each * i128::from(self.exposure(replacing))).min(MAX_VALUE)
     }
 
     /// Returns whether the order is live and not filled yet.

@@ -35,8 +35,8 @@ impl Core {
             (Ok(()), Request::ReplaceConditional(replace)) => self.replace_conditional(at, envelope, replace, out),
         };
         if let Err(refusal) = passed {
-            let client = request.client_order_id();
-            self.deny(self.id(at), envelope.session, client, request.account(), refusal, out);
+            let (client, position) = (request.client_order_id(), (request.account(), request.symbol()));
+            self.deny(self.id(at), envelope.session, client, position, refusal, out);
         }
         self.ids.note_request(at.sequence);
     }
@@ -267,8 +267,7 @@ impl Core {
     pub(crate) fn check_change(&self, envelope: &Envelope, order: &Order, change: &NewTerms) -> Result<(), Breach> {
         let entry = self.trading.context(order.account, order.symbol)?;
         let (replacing, replacing_price) = self.orders.pending_replace(order);
-        let multiplier = entry.instrument.multiplier;
-        let holds = order.value(0, 0, multiplier);
+        let holds = order.value(0, 0, entry.size);
         let worst = self.positions.get(order.position).worst_position(order.side);
         let facts = facts(&entry, envelope, order);
         let facts = RiskFacts {
@@ -280,9 +279,9 @@ impl Core {
             request_age_ns: change.request_age_ns,
             messages: if change.has_waited { 0 } else { facts.messages },
             added_quantity: change.quantity.saturating_sub(order.filled).max(0),
-            used: facts.used.saturating_sub(order.value(replacing, replacing_price, multiplier)).saturating_add(holds),
+            used: facts.used.saturating_sub(order.value(replacing, replacing_price, entry.size)).saturating_add(holds),
             held_value: holds,
-            own_used: order.value(replacing, replacing_price, multiplier),
+            own_used: order.value(replacing, replacing_price, entry.size),
             ..facts
         };
         check(&facts)?;
@@ -393,7 +392,7 @@ pub(crate) fn check_replaceable(order: &Order) -> Result<(), Denial> {
 pub(crate) fn facts<'a>(entry: &TradingContext<'a>, envelope: &Envelope, order: &Order) -> RiskFacts<'a> {
     RiskFacts {
         limits: entry.limits,
-        multiplier: entry.instrument.multiplier,
+        size: entry.size,
         kills: entry.kills,
         disk_failed: entry.disk_failed,
         messages: entry.messages,

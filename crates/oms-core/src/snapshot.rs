@@ -1,11 +1,14 @@
 //! Snapshot of a core: its scalar fields, its lists, and its trading configuration.
 //!
-//! An item of core version 3 is a prefix of the present item: the fields that the version had keep their places, and
+//! An item of an earlier layout is a prefix of the present item: the fields that the layout had keep their places, and
 //! newer fields follow.
 
 use std::collections::BTreeSet;
 
-use tickpath_oms_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, has_optional_fields};
+use tickpath_oms_risk::{
+    ACCOUNT_BYTES, ContractSize, EARLIER_ACCOUNT_BYTES, EARLIER_INSTRUMENT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES,
+    has_optional_fields,
+};
 use tickpath_oms_slots::{SnapshotError, SnapshotReader, SnapshotWriter};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -61,10 +64,10 @@ struct SavedAccount {
     has_limits: u8,
     killed: u8,
     reserved: u16,
-    more: [u8; size_of::<AccountLimits>() - ACCOUNT_BYTES],
+    more: [u8; EARLIER_ACCOUNT_BYTES - ACCOUNT_BYTES],
     fills: u64,
     messages_today: u64,
-    reserved_end: u64,
+    rest: [u8; size_of::<AccountLimits>() - EARLIER_ACCOUNT_BYTES],
 }
 
 /// A [`SymbolEntry`] in a snapshot.
@@ -75,10 +78,13 @@ struct SavedSymbol {
     multiplier: i64,
     has_instrument: u8,
     killed: u8,
-    reserved: [u8; 6],
-    more: [u8; size_of::<Instrument>() - INSTRUMENT_BYTES],
+    exponent: i8,
+    quantity_exponent: u8,
+    reserved: [u8; 4],
+    more: [u8; EARLIER_INSTRUMENT_BYTES - INSTRUMENT_BYTES],
     window: RateWindow,
     price: i64,
+    rest: [u8; size_of::<Instrument>() - EARLIER_INSTRUMENT_BYTES],
 }
 
 /// Flags of [`SavedSession::flags`].
@@ -162,7 +168,7 @@ impl Core {
         core.ids = IdSource { epoch: state.epoch, last_request: state.last_request };
         (core.clock.boot_id, core.clock.rate) = (state.boot_id, TickRate(state.ns_of_tick));
         (core.counts, core.output_digest) = (state.counts, OutputDigest(state.digest));
-        if !load.has_previous_layout() {
+        if !load.lacks_lists() {
             let [more] = load.read_list::<SavedCoreMore>()?[..] else { return Err(SnapshotError::Damaged) };
             (core.clock.started, core.clock.utc_ns) = (more.started, more.utc_ns);
             core.positions.has_unpriced = more.has_unpriced != 0;
@@ -188,7 +194,7 @@ impl TradingConfig {
         save.write_list(&self.accounts.iter().map(SavedAccount::of).collect::<Vec<_>>());
         save.write_list(&self.symbols.iter().map(SavedSymbol::of).collect::<Vec<_>>());
         let sessions = self.sessions.iter().map(|row| {
-            let (rules, more) = split(&row.rules);
+            let (rules, more, []) = split(&row.rules);
             let flags = u32::from(row.all_accounts) * ALL + u32::from(row.killed) * KILLED;
             SavedSession { rules, flags, words: row.accounts.len() as u32, more, window: row.window }
         });
@@ -204,7 +210,7 @@ impl TradingConfig {
         let (sessions, words) = (load.read_list::<SavedSession>()?, load.read_list::<u64>()?);
         let mut words = words.into_iter();
         let row = |saved: &SavedSession| {
-            let rules: SessionRules = joined(&saved.rules, &saved.more);
+            let rules: SessionRules = joined(&[&saved.rules, &saved.more]);
             SessionEntry {
                 rules,
                 has_optional_limits: has_optional_fields(&rules, SESSION_BYTES),
@@ -268,7 +274,7 @@ impl TradingConfig {
 impl SavedAccount {
     fn of(row: &AccountEntry) -> Self {
         let TradingTotals { orders, value, traded, fills } = row.open;
-        let (limits, more) = split(&row.limits.unwrap_or_default());
+        let (limits, more, rest) = split(&row.limits.unwrap_or_default());
         Self {
             value,
             traded,
@@ -281,12 +287,12 @@ impl SavedAccount {
             more,
             fills,
             messages_today: row.messages_today,
-            reserved_end: 0,
+            rest,
         }
     }
 
     fn row(&self) -> AccountEntry {
-        let limits: AccountLimits = joined(&self.limits, &self.more);
+        let limits: AccountLimits = joined(&[&self.limits, &self.more, &self.rest]);
         AccountEntry {
             limits: (self.has_limits != 0).then_some(limits),
             killed: self.killed != 0,
@@ -301,24 +307,28 @@ impl SavedAccount {
 
 impl SavedSymbol {
     fn of(row: &SymbolEntry) -> Self {
-        let (instrument, more) = split(&row.instrument.unwrap_or_default());
+        let (instrument, more, rest) = split(&row.instrument.unwrap_or_default());
+        let (multiplier, exponent, quantity_exponent) = row.size.parts();
         Self {
             instrument,
-            multiplier: row.multiplier,
+            multiplier,
             has_instrument: row.instrument.is_some().into(),
             killed: row.killed.into(),
-            reserved: [0; 6],
+            exponent,
+            quantity_exponent,
+            reserved: [0; 4],
             more,
             window: row.window,
             price: row.price,
+            rest,
         }
     }
 
     fn row(&self) -> SymbolEntry {
-        let instrument: Instrument = joined(&self.instrument, &self.more);
+        let instrument: Instrument = joined(&[&self.instrument, &self.more, &self.rest]);
         SymbolEntry {
             instrument: (self.has_instrument != 0).then_some(instrument),
-            multiplier: self.multiplier,
+            size: ContractSize::from_parts(self.multiplier, self.exponent, self.quantity_exponent),
             killed: self.killed != 0,
             has_optional_limits: has_optional_fields(&instrument, INSTRUMENT_BYTES),
             window: self.window,
@@ -327,16 +337,18 @@ impl SavedSymbol {
     }
 }
 
-/// Splits a definition into the part that core version 3 had and the rest.
-fn split<T: IntoBytes + Immutable, const A: usize, const B: usize>(definition: &T) -> ([u8; A], [u8; B]) {
-    let (first, rest) = definition.as_bytes().split_at(A);
-    (first.try_into().expect("it was split there"), rest.try_into().expect("both make the whole"))
+/// Splits a definition into the part that core version 3 had, the part of the layout before this one, and the rest.
+fn split<T: IntoBytes + Immutable, const A: usize, const B: usize, const C: usize>(
+    definition: &T,
+) -> ([u8; A], [u8; B], [u8; C]) {
+    let (first, more) = definition.as_bytes().split_at(A);
+    let (more, rest) = more.split_at(B);
+    let whole = "the parts make the whole";
+    (first.try_into().expect(whole), more.try_into().expect(whole), rest.try_into().expect(whole))
 }
 
-fn joined<T: FromBytes + IntoBytes>(first: &[u8], rest: &[u8]) -> T {
+fn joined<T: FromBytes + IntoBytes>(parts: &[&[u8]]) -> T {
     let mut definition = T::new_zeroed();
-    let (to_first, to_rest) = definition.as_mut_bytes().split_at_mut(first.len());
-    to_first.copy_from_slice(first);
-    to_rest.copy_from_slice(rest);
+    definition.as_mut_bytes().copy_from_slice(&parts.concat());
     definition
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tickpath_market::{AccountId, SymbolId};
-use tickpath_oms_risk::{ACCOUNT_BYTES, Breach, INSTRUMENT_BYTES, SESSION_BYTES, has_optional_fields};
+use tickpath_oms_risk::{ACCOUNT_BYTES, Breach, ContractSize, INSTRUMENT_BYTES, SESSION_BYTES, has_optional_fields};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::recent::{RecentOrder, RecentOrders};
@@ -35,6 +35,8 @@ pub(crate) struct TradingConfig {
 pub(crate) struct TradingContext<'a> {
     pub(crate) limits: &'a AccountLimits,
     pub(crate) instrument: &'a Instrument,
+    /// Contract size of the instrument.
+    pub(crate) size: ContractSize,
     /// Messages of the account in its open rate window, this one included.
     pub(crate) messages: u64,
     /// Number of kill switches that cover the account or the symbol.
@@ -105,8 +107,8 @@ pub(crate) struct AccountEntry {
 #[derive(Default)]
 pub(crate) struct SymbolEntry {
     pub(crate) instrument: Option<Instrument>,
-    /// Multiplier of the latest definition; orders outlive their instrument's definition.
-    pub(crate) multiplier: i64,
+    /// Contract size of the latest definition; orders outlive their instrument's definition.
+    pub(crate) size: ContractSize,
     pub(crate) killed: bool,
     pub(crate) has_optional_limits: bool,
     pub(crate) window: RateWindow,
@@ -129,12 +131,12 @@ pub(crate) struct SessionEntry {
 }
 
 impl TradingConfig {
-    /// Defines an instrument; returns false if its id, its multiplier or its venue is out of range.
+    /// Defines an instrument; returns false if its id, its contract size or its venue is out of range.
     pub(crate) fn define_instrument(&mut self, instrument: &Instrument) -> bool {
-        let valid = instrument.multiplier >= 1 && instrument.venue.0 < VENUE_LIMIT;
-        match row_mut(&mut self.symbols, instrument.symbol.0) {
-            Some(row) if valid => {
-                (row.instrument, row.multiplier) = (Some(*instrument), instrument.multiplier);
+        let size = instrument.contract_size().filter(|_| instrument.venue.0 < VENUE_LIMIT);
+        match (row_mut(&mut self.symbols, instrument.symbol.0), size) {
+            (Some(row), Some(size)) => {
+                (row.instrument, row.size) = (Some(*instrument), size);
                 row.has_optional_limits = has_optional_fields(instrument, INSTRUMENT_BYTES);
                 self.has_optional_limits |= row.has_optional_limits;
             }
@@ -429,6 +431,7 @@ impl TradingConfig {
         Ok(TradingContext {
             limits,
             instrument,
+            size: traded.size,
             messages: row.window.messages,
             kills,
             disk_failed,
@@ -443,10 +446,10 @@ impl TradingConfig {
         self.symbols.get(symbol.0 as usize)?.instrument.as_ref()
     }
 
-    /// Returns the multiplier of a symbol; 1 if it was never defined.
+    /// Returns the contract size of a symbol; one unit if it was never defined.
     #[inline]
-    pub(crate) fn multiplier(&self, symbol: SymbolId) -> i64 {
-        self.symbols.get(symbol.0 as usize).map_or(1, |row| row.multiplier.max(1))
+    pub(crate) fn contract_size(&self, symbol: SymbolId) -> ContractSize {
+        self.symbols.get(symbol.0 as usize).map_or_else(ContractSize::default, |row| row.size)
     }
 }
 

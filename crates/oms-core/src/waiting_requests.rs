@@ -151,7 +151,7 @@ impl Core {
         let entry = self.trading.context(order.account, order.symbol)?;
         self.check_rights(order.session, order.account, &waiting.request)?;
         let (quantity, price) = self.orders.pending_replace(order);
-        let held = order.value(quantity, price, entry.instrument.multiplier);
+        let held = order.value(quantity, price, entry.size);
         let worst = self.positions.get(order.position).worst_position(order.side);
         let facts = facts(&entry, &recheck_envelope(release, waiting), order);
         let facts = RiskFacts {
@@ -208,7 +208,7 @@ impl Core {
             }
         };
         self.update_order(waiting.order, &denied);
-        self.deny(id, waiting.session, ClientOrderId(client), order.account, refusal, out);
+        self.deny(id, waiting.session, ClientOrderId(client), (order.account, order.symbol), refusal, out);
         self.notify_if_decided(order, &denied, out, |client| report_as(&denied, ExecType::OrderStatus, client));
     }
 

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tickpath_market::{AccountId, Symbol, SymbolId, VenueId};
+use tickpath_market::{AccountId, Currency, Symbol, SymbolId, VenueId, decimal_text};
 use tickpath_oms_core::{AccountLimits, Core, IdReference, Instrument, NAME_SESSION, NAME_VENUE, NameRecord};
 
 use crate::definitions::Definitions;
@@ -83,23 +83,23 @@ pub fn check(
 
 /// Returns whether a number would mean another instrument. A missing name or currency may be added.
 pub fn changes_meaning(was: &Instrument, wanted: &Instrument) -> bool {
-    let is_named = was.name != Symbol::default() && was.name != wanted.name;
+    let is_named = !was.name().is_none() && was.name() != wanted.name();
     is_named || !differences(was, wanted).is_empty()
 }
 
 fn symbols(core: &Core, known: &Definitions, instruments: &[Instrument]) -> Vec<IdentityConflict> {
     let is_known = |wanted: &&Instrument| {
-        known.instrument(wanted.symbol).is_some_and(|was| was.name == wanted.name && !changes_meaning(was, wanted))
+        known.instrument(wanted.symbol).is_some_and(|was| was.name() == wanted.name() && !changes_meaning(was, wanted))
     };
     let changed: Vec<&Instrument> = instruments.iter().filter(|wanted| !is_known(wanted)).collect();
     if changed.is_empty() {
         return Vec::new();
     }
     let mut numbers: BTreeMap<Symbol, Vec<SymbolId>> = BTreeMap::new();
-    known.instruments().for_each(|was| numbers.entry(was.name).or_default().push(was.symbol));
+    known.instruments().for_each(|was| numbers.entry(was.name()).or_default().push(was.symbol));
     let mut conflicts = Vec::new();
     for wanted in changed {
-        let Instrument { symbol: number, name, .. } = *wanted;
+        let (number, name) = (wanted.symbol, wanted.name());
         if let Some(was) = known.instrument(number).filter(|was| changes_meaning(was, wanted))
             && let Some(bearer) = core.reference_to_symbol(number)
         {
@@ -109,8 +109,7 @@ fn symbols(core: &Core, known: &Definitions, instruments: &[Instrument]) -> Vec<
             });
             continue;
         }
-        let others =
-            numbers.get(&name).into_iter().flatten().filter(|&&other| other != number && name != Symbol::default());
+        let others = numbers.get(&name).into_iter().flatten().filter(|&&other| other != number && !name.is_none());
         if let Some((other, bearer)) = others.copied().find_map(|other| Some((other, core.reference_to_symbol(other)?)))
         {
             let sentence = format!(
@@ -124,7 +123,7 @@ fn symbols(core: &Core, known: &Definitions, instruments: &[Instrument]) -> Vec<
 }
 
 fn another_symbol(was: &Instrument, wanted: &Instrument, bearer: IdReference) -> String {
-    let (number, old, new) = (wanted.symbol, was.name, wanted.name);
+    let (number, old, new) = (wanted.symbol, was.name(), wanted.name());
     if old != new {
         return format!(
             "symbol number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give \
@@ -144,25 +143,32 @@ fn differences(was: &Instrument, wanted: &Instrument) -> Vec<String> {
     if was.venue != wanted.venue {
         list.push(format!("venue {} to {}", was.venue, wanted.venue));
     }
-    if was.multiplier != wanted.multiplier {
-        list.push(format!("multiplier {} to {}", was.multiplier, wanted.multiplier));
+    if was.contract_size() != wanted.contract_size() {
+        list.push(format!("multiplier {} to {}", multiplier(was), multiplier(wanted)));
     }
-    list.extend(other_currency(was.currency, wanted.currency));
+    if was.price_decimals() != wanted.price_decimals() {
+        list.push(format!("price decimals {} to {}", was.price_decimals(), wanted.price_decimals()));
+    }
+    if was.quantity_decimals() != wanted.quantity_decimals() {
+        list.push(format!("quantity decimals {} to {}", was.quantity_decimals(), wanted.quantity_decimals()));
+    }
+    list.extend(other_currency(was.currency(), wanted.currency()));
     list
 }
 
+fn multiplier(instrument: &Instrument) -> String {
+    decimal_text(instrument.multiplier.into(), instrument.multiplier_decimals)
+}
+
 /// Returns the change of a currency that was set.
-fn other_currency(was: [u8; 4], wanted: [u8; 4]) -> Option<String> {
-    let text = |currency: [u8; 4]| match currency {
-        [0, ..] => "none".to_owned(),
-        currency => String::from_utf8_lossy(&currency).trim_end_matches('\0').to_owned(),
-    };
-    (was != [0; 4] && was != wanted).then(|| format!("currency {} to {}", text(was), text(wanted)))
+fn other_currency(was: Currency, wanted: Currency) -> Option<String> {
+    let wanted_text = if wanted.is_none() { "none" } else { wanted.as_str() };
+    (!was.is_none() && was != wanted).then(|| format!("currency {was} to {wanted_text}"))
 }
 
 fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<IdentityConflict> {
     let number = wanted.account;
-    let difference = other_currency(known.account(number)?.currency, wanted.currency)?;
+    let difference = other_currency(known.account(number)?.currency(), wanted.currency())?;
     let bearer = core.reference_to_account(number)?;
     let sentence = format!(
         "account {number} cannot change ({difference}): {bearer}; give the other currency an account of its own, or \

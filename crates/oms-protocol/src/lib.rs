@@ -75,6 +75,7 @@
 //! | 4 | [`Welcome::rights`]: whether the session is a drop copy |
 //! | 5 | [`FrameKind::RequestRefused`]: the answer to a request that the user's role does not allow |
 //! | 6 | [`Query::INSTRUMENTS`]: the instruments that the OMS has, whatever a file says |
+//! | 7 | [`InstrumentRow::long_name`]: names of more than 16 bytes, which an older client sees as unnamed |
 //!
 //! # Invariants
 //!

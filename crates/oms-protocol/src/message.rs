@@ -220,7 +220,7 @@ impl Query {
 }
 
 /// Instrument of the OMS, in the answer to [`Query::INSTRUMENTS`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct InstrumentRow {
     /// Number that requests and reports use for it.
@@ -229,8 +229,18 @@ pub struct InstrumentRow {
     pub venue: u16,
     /// Zero.
     pub reserved: u16,
-    /// Name in ASCII, then zeros.
-    pub name: [u8; 16],
+    /// Name in ASCII, then zeros; all zeros if the name is longer.
+    pub short_name: [u8; 16],
+    /// Name of up to 48 bytes in ASCII, then zeros, from version 7 on.
+    pub long_name: [u8; 48],
+}
+
+impl InstrumentRow {
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        let name = if self.long_name[0] == 0 { &self.short_name[..] } else { &self.long_name[..] };
+        std::str::from_utf8(name).unwrap_or("?").trim_end_matches('\0')
+    }
 }
 
 /// Rights of a user.

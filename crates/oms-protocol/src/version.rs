@@ -1,7 +1,7 @@
 //! Versions of the messages; the table at the head of the crate lists the additions of each.
 
 /// Version of the messages that this code uses.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 
 /// First version with orders that have a trigger.
 pub const CONDITIONAL_VERSION: u16 = 3;

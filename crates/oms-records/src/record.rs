@@ -5,8 +5,8 @@ use tickpath_market::{
     Request, StatusRequest, VenueId,
 };
 use tickpath_oms_risk::{
-    ACCOUNT_BYTES, AccountLimits, DefinitionEnd, FirmLimits, Grant, INSTRUMENT_BYTES, Instrument, NameRecord,
-    RejectRule, SESSION_BYTES, SessionRules, SymbolLimits, VenueRules,
+    ACCOUNT_BYTES, AccountLimits, DefinitionEnd, EARLIER_ACCOUNT_BYTES, EARLIER_INSTRUMENT_BYTES, FirmLimits, Grant,
+    INSTRUMENT_BYTES, Instrument, NameRecord, RejectRule, SESSION_BYTES, SessionRules, SymbolLimits, VenueRules,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -17,7 +17,7 @@ use crate::control::{
 use crate::departure::Departure;
 
 /// Length of the longest record in bytes.
-pub const RECORD_BYTES: usize = 144;
+pub const RECORD_BYTES: usize = 168;
 
 /// Defines [`RecordKind`]: the name, the struct and the code of each kind.
 macro_rules! record_kinds {
@@ -89,10 +89,10 @@ record_kinds! {
 }
 
 /// Defines [`Input`], and the conversion of each input to and from its journal record. A definition that had fewer
-/// bytes up to core version 3 names their number.
+/// bytes in earlier versions names their numbers.
 macro_rules! inputs {
     (
-        records { $($name:ident($record:ident $(, $shortest:ident)?),)+ }
+        records { $($name:ident($record:ident $(, $earlier:expr)?),)+ }
         requests { $($request_record:ident($request_kind:ident: $message:ident),)+ }
     ) => {
         /// One input of the core.
@@ -124,7 +124,7 @@ macro_rules! inputs {
             /// Copies an input out of a journal record; none for records that are no inputs.
             pub fn read(kind: u8, bytes: &[u8]) -> Result<Option<Self>, RecordError> {
                 let input = match RecordKind::from_code(kind).ok_or(RecordError::Kind(kind))? {
-                    $(RecordKind::$name => Self::$name(read_record!(kind, bytes $(, $shortest)?)),)+
+                    $(RecordKind::$name => Self::$name(read_record!(kind, bytes $(, $earlier)?)),)+
                     $(RecordKind::$request_kind => {
                         let $request_record { envelope, request } = read_exact_size(kind, bytes)?;
                         Self::Request { envelope, request: Request::$request_kind(request) }
@@ -165,18 +165,18 @@ macro_rules! read_record {
     ($kind:ident, $bytes:ident) => {
         read_exact_size($kind, $bytes)?
     };
-    ($kind:ident, $bytes:ident, $shortest:ident) => {
-        read_extended($kind, $bytes, $shortest)?
+    ($kind:ident, $bytes:ident, $earlier:expr) => {
+        read_extended($kind, $bytes, &$earlier)?
     };
 }
 
 inputs! {
     records {
         Boot(Boot),
-        Instrument(Instrument, INSTRUMENT_BYTES),
-        Account(AccountLimits, ACCOUNT_BYTES),
+        Instrument(Instrument, [INSTRUMENT_BYTES, EARLIER_INSTRUMENT_BYTES]),
+        Account(AccountLimits, [ACCOUNT_BYTES, EARLIER_ACCOUNT_BYTES]),
         Venue(VenueRules),
-        Session(SessionRules, SESSION_BYTES),
+        Session(SessionRules, [SESSION_BYTES]),
         Grant(Grant),
         SymbolLimits(SymbolLimits),
         Firm(FirmLimits),
@@ -355,10 +355,10 @@ fn read_exact_size<T: FromBytes>(kind: u8, bytes: &[u8]) -> Result<T, RecordErro
     T::read_from_bytes(bytes).map_err(|_| RecordError::Length { kind, length: bytes.len() })
 }
 
-/// Reads a definition that had `before` bytes up to core version 3; later fields are then zero, which is off.
-fn read_extended<T: FromBytes + IntoBytes>(kind: u8, bytes: &[u8], before: usize) -> Result<T, RecordError> {
+/// Reads a definition that had one of the `earlier` lengths; later fields are then zero, which is off.
+fn read_extended<T: FromBytes + IntoBytes>(kind: u8, bytes: &[u8], earlier: &[usize]) -> Result<T, RecordError> {
     let mut record = T::new_zeroed();
-    if bytes.len() != before && bytes.len() != size_of::<T>() {
+    if !earlier.contains(&bytes.len()) && bytes.len() != size_of::<T>() {
         return Err(RecordError::Length { kind, length: bytes.len() });
     }
     record.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);

@@ -2,7 +2,7 @@
 
 use tickpath_market::OrderType;
 
-use crate::AccountLimits;
+use crate::{AccountLimits, ContractSize};
 
 /// Defines [`Denial`]: each reason with its code, the unit of its limit and value, and its text.
 macro_rules! denials {
@@ -71,7 +71,7 @@ denials! {
     /// Limit 1, value 0.
     NoReference = 24, Nothing, "there is no reference price; check the market data of the symbol";
     StaleReference = 25, Nanoseconds, "the reference price is too old; check the market data of the symbol";
-    PriceCollar = 26, Decimal, "the price is too far from the reference; price it within the collar";
+    PriceCollar = 26, Price, "the price is too far from the reference; price it within the collar";
     Notional = 27, Money, "the notional is over the account's limit of one order; split the order";
     Position = 28, Decimal,
         "the position with working orders would pass the account's limit; cancel working orders or trade out";
@@ -89,11 +89,11 @@ denials! {
     Currency = 34, Nothing,
         "the instrument trades in another currency than the account; name an account of that currency";
     /// Limit: the tick size, value: the price.
-    TickSize = 35, Decimal, "the price is no whole multiple of the tick size; round it";
+    TickSize = 35, Price, "the price is no whole multiple of the tick size; round it";
     /// Limit: the lot, value: the quantity.
     Lot = 36, Decimal, "the quantity is no whole multiple of the lot; round it";
-    LowestPrice = 37, Decimal, "the price is below the instrument's band; price it within";
-    HighestPrice = 38, Decimal, "the price is above the instrument's band; price it within";
+    LowestPrice = 37, Price, "the price is below the instrument's band; price it within";
+    HighestPrice = 38, Price, "the price is above the instrument's band; price it within";
     /// Limit and value: messages in the window.
     SessionRate = 39, Count, "the session sent too many messages; wait for the next window";
     /// Limit and value: messages in the window.
@@ -122,13 +122,15 @@ denials! {
         "the firm's credit is used up by what its accounts traded and have open; cancel working orders or raise the \
          credit";
     /// Limit: the price of the other order, value: that of this one.
-    SelfMatch = 53, Decimal,
+    SelfMatch = 53, Price,
         "the order would meet one of its own account on the other side; cancel that one first, or name another price";
     GrossValue = 54, Money,
         "the account's positions with working orders would be worth more than its limit; cancel working orders or \
          trade out";
     DailyLoss = 55, Money,
         "the account has lost more today than it may; only cancels and orders that close positions pass";
+    SmallestQuantity = 56, Decimal, "the quantity is below the instrument's smallest; order more";
+    SmallestNotional = 57, Money, "the notional is below the instrument's smallest; order more";
 }
 
 /// A row of the table of checks.
@@ -148,8 +150,10 @@ pub enum MeasureUnit {
     Nothing,
     /// Messages, orders, requests.
     Count,
-    /// Prices and quantities, in units of 10⁻⁸.
+    /// Quantities, in units of 10⁻⁸.
     Decimal,
+    /// Prices, in the units of their instrument.
+    Price,
     /// Amounts of currency, in units of 10⁻¹⁶.
     Money,
     /// Times, in nanoseconds.
@@ -191,9 +195,9 @@ checks! {
         "accounts.csv" "rate_limit", "messages of the account in a window of `rate_window_ns`";
     RequestAge: |f| f.request_age_ns.into(), at_most |f| unless_zero(f.limits.max_request_age_ns);
         "accounts.csv" "max_request_age_ns", "time since the client sent the request";
-    MinimumQuantity: |f| f.quantity.into(), at_least |f| f.minimum.into();
+    MinimumQuantity: |f| f.quantity(), at_least |f| f.size.quantity(f.minimum.into());
         "" "", "the quantity: above zero, and above what is filled";
-    MaximumQuantity: |f| f.quantity.into(), at_most |f| f.limits.max_order_quantity.0.into();
+    MaximumQuantity: |f| f.quantity(), at_most |f| f.limits.max_order_quantity.0.into();
         "accounts.csv" "max_order_quantity", "the quantity of one order";
     NoReference: |f| (f.reference_price != 0).into(), at_least |_| 1;
         "" "", "that the symbol has a reference price";
@@ -202,7 +206,7 @@ checks! {
     PriceCollar: |f| f.distance(), at_most |f| f.collar();
         "accounts.csv" "collar", "distance of the limit price from the reference, in basis points of it";
     Notional: |f| f.notional(), at_most |f| f.limits.max_notional();
-        "accounts.csv" "max_notional", "price × quantity × multiplier of one order";
+        "accounts.csv" "max_notional", "price × quantity × contract size of one order";
     Position: |f| f.position_if_filled(), at_most |f| f.limits.max_position.0.into();
         "accounts.csv" "max_position", "the position in the symbol if all working orders on the order's side are filled";
     OpenOrders: |f| f.open_orders.into(), at_most |f| unless_zero(f.limits.max_open_orders);
@@ -245,19 +249,13 @@ pub(crate) fn inlined<F>(measure: impl Fn(&F) -> i128, facts: &F) -> i128 {
 /// Cap on the value of an order, a fill or a position, so that sums over all slots fit 128 bits.
 pub const MAX_VALUE: i128 = 1 << 94;
 
-/// Returns a value times an instrument's multiplier, saturated at 128 bits.
-#[inline]
-pub fn times_multiplier(value: i128, multiplier: i64) -> i128 {
-    // Most multipliers are 1, and a checked product costs as much as all other checks.
-    if multiplier == 1 { value } else { value.saturating_mul(multiplier.into()) }
-}
-
-/// Facts for the checks. Prices and quantities are in units of 10⁻⁸, values in units of 10⁻¹⁶ of the currency.
+/// Facts for the checks. Prices and quantities are in the units of their instrument, values in units of 10⁻¹⁶ of the
+/// currency.
 pub struct RiskFacts<'a> {
     /// Limits of the order's account.
     pub limits: &'a AccountLimits,
-    /// Multiplier of the instrument. At least 1.
-    pub multiplier: i64,
+    /// Contract size of the instrument.
+    pub size: ContractSize,
     /// Number of kill switches that cover the request.
     pub kills: u8,
     /// The journal's disk has failed.
@@ -317,7 +315,7 @@ impl RiskFacts<'_> {
     #[inline]
     pub(crate) fn used_with(&self, used: i128) -> i128 {
         let each = self.limit_or_reference().saturating_abs();
-        let wanted = times_multiplier(each * i128::from(self.added_quantity), self.multiplier);
+        let wanted = self.size.value(each * i128::from(self.added_quantity));
         match wanted <= self.held_value {
             true => 0,
             false => used.saturating_sub(self.held_value).saturating_add(wanted),
@@ -340,7 +338,7 @@ impl RiskFacts<'_> {
 
     #[inline]
     pub(crate) fn notional(&self) -> i128 {
-        times_multiplier(self.limit_or_reference() * i128::from(self.quantity), self.multiplier).saturating_abs()
+        self.size.value(self.limit_or_reference() * i128::from(self.quantity)).saturating_abs()
     }
 
     /// Returns the price that values the order: the limit, or the reference of a market order.
@@ -352,12 +350,19 @@ impl RiskFacts<'_> {
         }
     }
 
-    /// Returns the position if the request is filled. A replace that adds nothing passes at any position.
+    /// Returns the total quantity after the request, in units of 10⁻⁸.
+    #[inline]
+    pub(crate) fn quantity(&self) -> i128 {
+        self.size.quantity(self.quantity.into())
+    }
+
+    /// Returns the position if the request is filled, in units of 10⁻⁸. A replace that adds nothing passes at any
+    /// position.
     #[inline]
     fn position_if_filled(&self) -> i128 {
         match self.increase {
-            0 => self.worst_position.min(self.limits.max_position.0.into()),
-            increase => self.worst_position + i128::from(increase),
+            0 => self.size.quantity(self.worst_position).min(self.limits.max_position.0.into()),
+            increase => self.size.quantity(self.worst_position + i128::from(increase)),
         }
     }
 }

@@ -1,10 +1,15 @@
 //! Trading definitions: instruments, limits, rights, venues and retry rules. A definition holds until a later one
 //! replaces or ends it.
 
-use tickpath_market::{AccountId, Price, Quantity, Symbol, SymbolId, VenueId};
+use tickpath_market::{AccountId, Currency, DECIMALS, MAX_DECIMALS, Price, Quantity, Symbol, SymbolId, VenueId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// An instrument. The core takes only ids below 65,536 and multipliers from 1; it ignores and counts others.
+use crate::ContractSize;
+
+/// An instrument. The core takes only ids below 65,536 and contract sizes above zero; it ignores and counts others.
+///
+/// Prices of the instrument are in units of 10⁻ᵖ and quantities in units of 10⁻ᑫ, where p and q are its
+/// [`price_decimals`](Self::price_decimals) and [`quantity_decimals`](Self::quantity_decimals): 8 unless it needs others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Instrument {
@@ -14,9 +19,10 @@ pub struct Instrument {
     pub venue: VenueId,
     /// Zero.
     pub reserved: u16,
-    /// Name of the instrument.
-    pub name: Symbol,
-    /// Whole currency units per point: notional = price × quantity × multiplier.
+    /// First bytes of the name; [`Self::name`] returns all of it.
+    pub name_start: [u8; 16],
+    /// Contract size, in units of 10 to the power of minus `multiplier_decimals`: notional = price × quantity × contract
+    /// size.
     pub multiplier: i64,
     /// Tick size: limit prices are whole multiples of it. Zero turns the check off.
     pub tick_size: Price,
@@ -28,16 +34,108 @@ pub struct Instrument {
     pub highest_price: Price,
     /// Trading hours; two empty parts mean the whole day.
     pub hours: [TradingHours; 2],
-    /// ISO 4217 code of the currency of its prices, padded with zeros; zeros turn the check off.
-    pub currency: [u8; 4],
+    /// First bytes of the currency; [`Self::currency`] returns all of it.
+    pub currency_start: [u8; 4],
     /// Max new orders and replaces of all accounts per window; zero turns the check off.
     pub rate_limit: u32,
     /// Rate window, in nanoseconds. It opens with its first message.
     pub rate_window_ns: u64,
     /// 1 if the instrument is restricted for all accounts: only cancels pass.
     pub restricted: u8,
+    /// Decimals of its prices beyond 8; negative for fewer.
+    pub more_price_decimals: i8,
+    /// Decimals of its quantities beyond 8; zero or negative.
+    pub more_quantity_decimals: i8,
+    /// Decimals of the contract size.
+    pub multiplier_decimals: u8,
     /// Zero.
-    pub reserved_end: [u8; 7],
+    pub reserved_end: [u8; 4],
+    /// Smallest quantity of an order. Zero turns the check off.
+    pub minimum_quantity: Quantity,
+    /// Smallest notional of an order, units of 10⁻¹⁶ of the currency, 128 bits little-endian. Zero turns the check off.
+    pub minimum_notional: [u8; 16],
+    /// The other bytes of the name.
+    pub name_end: [u8; 32],
+    /// The other bytes of the currency.
+    pub currency_end: [u8; 8],
+}
+
+impl Instrument {
+    /// Returns an instrument with this name, and all else unset.
+    pub fn named(name: Symbol) -> Self {
+        Self::default().with_name(name)
+    }
+
+    /// Returns the instrument with another name.
+    #[must_use]
+    pub fn with_name(self, name: Symbol) -> Self {
+        let (name_start, name_end) = halves(&name.0);
+        Self { name_start, name_end, ..self }
+    }
+
+    /// Returns the name; empty if the instrument was defined without one.
+    pub fn name(&self) -> Symbol {
+        Symbol(joined(&self.name_start, &self.name_end))
+    }
+
+    /// Returns the currency of its prices; empty if the check is off.
+    pub fn currency(&self) -> Currency {
+        Currency(joined(&self.currency_start, &self.currency_end))
+    }
+
+    /// Returns the instrument with a currency.
+    #[must_use]
+    pub fn with_currency(self, currency: Currency) -> Self {
+        let (currency_start, currency_end) = halves(&currency.0);
+        Self { currency_start, currency_end, ..self }
+    }
+
+    /// Returns the decimals of its prices.
+    pub fn price_decimals(&self) -> u8 {
+        DECIMALS.saturating_add_signed(self.more_price_decimals)
+    }
+
+    /// Returns the decimals of its quantities.
+    pub fn quantity_decimals(&self) -> u8 {
+        DECIMALS.saturating_add_signed(self.more_quantity_decimals)
+    }
+
+    /// Returns the instrument with these decimals of its prices and quantities, of at most [`MAX_DECIMALS`].
+    #[must_use]
+    pub fn with_decimals(self, price: u8, quantity: u8) -> Self {
+        let more = |decimals: u8| decimals as i8 - DECIMALS as i8;
+        Self { more_price_decimals: more(price), more_quantity_decimals: more(quantity), ..self }
+    }
+
+    /// Returns the smallest notional of an order; none if the check is off.
+    #[inline]
+    pub fn minimum_notional(&self) -> Option<i128> {
+        Some(i128::from_le_bytes(self.minimum_notional)).filter(|&minimum| minimum != 0)
+    }
+
+    /// Returns its contract size; none if that is not above zero or its decimals are out of range.
+    pub fn contract_size(&self) -> Option<ContractSize> {
+        let (price, quantity, own) = (self.price_decimals(), self.quantity_decimals(), self.multiplier_decimals);
+        let is_valid = price <= MAX_DECIMALS && quantity <= DECIMALS && own <= MAX_DECIMALS && self.multiplier > 0;
+        is_valid.then(|| ContractSize {
+            multiplier: self.multiplier,
+            exponent: 2 * DECIMALS as i8 - (price + quantity + own) as i8,
+            quantity_exponent: DECIMALS - quantity,
+        })
+    }
+}
+
+/// Splits a text into its first bytes and the others.
+fn halves<const N: usize, const A: usize, const B: usize>(text: &[u8; N]) -> ([u8; A], [u8; B]) {
+    let (start, end) = text.split_at(A);
+    (start.try_into().expect("it was split there"), end.try_into().expect("both make the whole"))
+}
+
+fn joined<const N: usize>(start: &[u8], end: &[u8]) -> [u8; N] {
+    let mut text = [0; N];
+    text[..start.len()].copy_from_slice(start);
+    text[start.len()..].copy_from_slice(end);
+    text
 }
 
 /// A part of each day, in seconds since midnight UTC; over midnight if it closes before it opens, and empty if it
@@ -94,8 +192,8 @@ pub struct AccountLimits {
     pub max_request_age_ns: u64,
     /// Largest position in one symbol, long or short, working orders included.
     pub max_position: Quantity,
-    /// Currency of the account: orders in instruments of another currency are denied. Zeros turn the check off.
-    pub currency: [u8; 4],
+    /// First bytes of the currency; [`Self::currency`] returns all of it.
+    pub currency_start: [u8; 4],
     /// Messages a day allowed for each fill, beside the free messages; if both are zero, the check is off.
     pub order_trade_ratio: u32,
     /// Free messages a day.
@@ -112,6 +210,8 @@ pub struct AccountLimits {
     pub max_gross_value: [u8; 16],
     /// Largest loss of the account in a day at the latest prices, in the same unit; zero turns the check off.
     pub max_loss: [u8; 16],
+    /// The other bytes of the currency.
+    pub currency_end: [u8; 8],
 }
 
 /// Limits of an account in one symbol; zero turns a check off. The core takes only ids below 65,536.
@@ -307,8 +407,12 @@ impl NameRecord {
 
 /// Bytes of an [`Instrument`] up to core version 3; [`check_optional`](crate::check_optional) reads the later bytes.
 pub const INSTRUMENT_BYTES: usize = 32;
+/// Bytes of an [`Instrument`] before it had decimals, from core version 4 on.
+pub const EARLIER_INSTRUMENT_BYTES: usize = 104;
 /// Bytes of an [`AccountLimits`] up to core version 3.
 pub const ACCOUNT_BYTES: usize = 88;
+/// Bytes of an [`AccountLimits`] before its currency had more than four bytes, from core version 4 on.
+pub const EARLIER_ACCOUNT_BYTES: usize = size_of::<AccountLimits>() - 8;
 /// Bytes of a [`SessionRules`] up to core version 3.
 pub const SESSION_BYTES: usize = 8;
 
@@ -340,6 +444,19 @@ impl SessionRules {
 }
 
 impl AccountLimits {
+    /// Returns the currency of the account: orders in instruments of another currency are denied. Empty if the check is
+    /// off.
+    pub fn currency(&self) -> Currency {
+        Currency(joined(&self.currency_start, &self.currency_end))
+    }
+
+    /// Returns the limits with a currency.
+    #[must_use]
+    pub fn with_currency(self, currency: Currency) -> Self {
+        let (currency_start, currency_end) = halves(&currency.0);
+        Self { currency_start, currency_end, ..self }
+    }
+
     /// Returns the largest notional of one order, in units of 10⁻¹⁶ of the currency.
     #[inline]
     pub fn max_notional(&self) -> i128 {

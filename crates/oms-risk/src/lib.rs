@@ -9,6 +9,7 @@
 //! | file             | contents                                             |
 //! |------------------|------------------------------------------------------|
 //! | `definition.rs`  | instruments, limits, rights, venues, retry rules     |
+//! | `contract.rs`    | value of price and quantity in money                 |
 //! | `check_table.rs` | the table of checks, and the denial codes            |
 //! | `optional.rs`    | the optional checks                                  |
 //!
@@ -16,14 +17,16 @@
 //! `docs/risk-checks.md` is made from the same table (`docs/design/order-path.md`).
 
 mod check_table;
+mod contract;
 mod definition;
 mod optional;
 
-pub use self::check_table::{Breach, Denial, MAX_VALUE, MeasureUnit, RiskFacts, check, times_multiplier};
+pub use self::check_table::{Breach, Denial, MAX_VALUE, MeasureUnit, RiskFacts, check};
+pub use self::contract::ContractSize;
 pub use self::definition::{
-    ACCOUNT_BYTES, ALL_ACCOUNTS, AccountLimits, DefinitionEnd, FirmLimits, GIVE_UP, Grant, INSTRUMENT_BYTES,
-    Instrument, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, NAME_SESSION, NAME_VENUE, NameRecord,
-    OTHER_LINE, RETRY, RejectRule, SESSION_BYTES, SessionRules, SymbolLimits, TradingHours, VenueRules,
-    has_optional_fields,
+    ACCOUNT_BYTES, ALL_ACCOUNTS, AccountLimits, DefinitionEnd, EARLIER_ACCOUNT_BYTES, EARLIER_INSTRUMENT_BYTES,
+    FirmLimits, GIVE_UP, Grant, INSTRUMENT_BYTES, Instrument, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE,
+    MAY_STATUS, NAME_SESSION, NAME_VENUE, NameRecord, OTHER_LINE, RETRY, RejectRule, SESSION_BYTES, SessionRules,
+    SymbolLimits, TradingHours, VenueRules, has_optional_fields,
 };
 pub use self::optional::{OptionalFacts, check_optional, checks_table};

@@ -61,7 +61,7 @@ checks! {
         "accounts.csv, instruments.csv" "currency", "that the instrument trades in the account's currency";
     TickSize: |f| f.limit_price(), divided_by |f| f.instrument.tick_size.0.into();
         "instruments.csv" "tick_size", "the limit price: a whole multiple";
-    Lot: |f| f.facts.quantity.into(), divided_by |f| f.instrument.lot.0.into();
+    Lot: |f| f.facts.quantity(), divided_by |f| f.facts.size.quantity(f.instrument.lot.0.into());
         "instruments.csv" "lot", "the quantity: a whole multiple";
     LowestPrice: |f| f.facts.price.into(), at_least |f| f.band().0;
         "instruments.csv" "lowest_price", "the limit price";
@@ -77,20 +77,20 @@ checks! {
         "accounts.csv" "order_trade_free, order_trade_ratio", "messages of the account today, against the free ones and `order_trade_ratio` a fill";
     DuplicateOrder: |f| f.since_duplicate_ns.into(), at_least |f| f.facts.limits.duplicate_window_ns.into();
         "accounts.csv" "duplicate_window_ns", "time since an order of the account with the same symbol, side, type, price and quantity";
-    SessionQuantity: |f| f.facts.quantity.into(), at_most |f| unless_zero(f.session.max_order_quantity.0);
+    SessionQuantity: |f| f.facts.quantity(), at_most |f| unless_zero(f.session.max_order_quantity.0);
         "users.toml" "max_order_quantity", "the quantity of one order";
     SessionNotional: |f| f.facts.notional(), at_most |f| f.session.max_notional().unwrap_or(i128::MAX);
-        "users.toml" "max_notional", "price × quantity × multiplier of one order";
-    SymbolQuantity: |f| f.facts.quantity.into(), at_most |f| unless_zero(f.symbol_limits.max_order_quantity.0);
+        "users.toml" "max_notional", "price × quantity × contract size of one order";
+    SymbolQuantity: |f| f.facts.quantity(), at_most |f| unless_zero(f.symbol_limits.max_order_quantity.0);
         "symbols.csv" "max_order_quantity", "the quantity of one order of the account";
     SymbolPosition: |f| f.position_if_filled(), at_most |f| unless_zero(f.symbol_limits.max_position.0);
         "symbols.csv" "max_position", "the account's position if all working orders on the order's side are filled";
     ShortSale: |f| if f.is_sell { f.position_if_filled() } else { 0 }, at_most |f| f.max_short();
         "symbols.csv" "no_short", "the short quantity in the symbol if all sell orders of the account there are filled";
-    FirmQuantity: |f| f.facts.quantity.into(), at_most |f| unless_zero(f.firm.max_order_quantity.0);
+    FirmQuantity: |f| f.facts.quantity(), at_most |f| unless_zero(f.firm.max_order_quantity.0);
         "[firm]" "max_order_quantity", "the quantity of one order";
     FirmNotional: |f| f.facts.notional(), at_most |f| f.firm.max_notional().unwrap_or(i128::MAX);
-        "[firm]" "max_notional", "price × quantity × multiplier of one order";
+        "[firm]" "max_notional", "price × quantity × contract size of one order";
     FirmOpenOrders: |f| f.firm_orders.into(), at_most |f| unless_zero(f.firm.max_open_orders);
         "[firm]" "max_open_orders", "live orders of all accounts, this one included";
     FirmCredit: |f| f.facts.used_with(f.firm_used), at_most |f| f.firm.credit().unwrap_or(i128::MAX);
@@ -101,6 +101,10 @@ checks! {
         "accounts.csv" "max_gross_value", "value of all positions at the latest prices, with the orders on each worse side filled";
     DailyLoss: |f| f.loss, at_most |f| f.facts.limits.max_loss().unwrap_or(i128::MAX);
         "accounts.csv" "max_loss", "loss of the account since the day began, at the latest prices";
+    SmallestQuantity: |f| f.facts.quantity(), at_least |f| f.facts.size.quantity(f.instrument.minimum_quantity.0.into());
+        "instruments.csv" "minimum_quantity", "the quantity of one order";
+    SmallestNotional: |f| f.facts.notional(), at_least |f| f.instrument.minimum_notional().unwrap_or(0);
+        "instruments.csv" "minimum_notional", "price × quantity × contract size of one order";
 }
 
 /// Passes if there is no own order on the other side to trade with.
@@ -116,8 +120,8 @@ impl OptionalFacts<'_> {
     }
 
     fn is_of_other_currency(&self) -> bool {
-        let (own, its) = (self.facts.limits.currency, self.instrument.currency);
-        own != [0; 4] && its != own
+        let own = self.facts.limits.currency();
+        !own.is_none() && self.instrument.currency() != own
     }
 
     fn limit_price(&self) -> i128 {
@@ -149,7 +153,7 @@ impl OptionalFacts<'_> {
     fn position_if_filled(&self) -> i128 {
         match self.facts.increase {
             0 => i128::MIN,
-            increase => self.facts.worst_position + i128::from(increase),
+            increase => self.facts.size.quantity(self.facts.worst_position + i128::from(increase)),
         }
     }
 }

@@ -379,10 +379,8 @@ fn config(folder: &Path, sessions: u16, level: AckLevel, orders: u64) -> Config 
     let instrument = Instrument {
         symbol: SymbolId(0),
         venue: VENUE,
-        reserved: 0,
-        name: "FIRST".parse().expect("a good name"),
         multiplier: 1,
-        ..Instrument::default()
+        ..Instrument::named("FIRST".parse().expect("a good name"))
     };
     let limits = AccountLimits {
         account: ACCOUNT,

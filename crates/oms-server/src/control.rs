@@ -362,16 +362,27 @@ fn instrument_page<C: Clock>(oms: &Sequencer<C>, after: Option<u64>) -> (Vec<u8>
     let first = SymbolId(after.map_or(0, |after| after as u32 + 1));
     let (mut frames, mut rows, mut last) = (Vec::new(), 0, None);
     for instrument in oms.instruments_from(first).take(PAGE) {
+        let name = instrument.name();
         let row = InstrumentRow {
             symbol: instrument.symbol.0,
             venue: instrument.venue.0,
             reserved: 0,
-            name: instrument.name.0,
+            short_name: short_name(name.as_str()),
+            long_name: name.0,
         };
         write_frame(&mut frames, FrameKind::InstrumentRow.code(), 0, 0, row.as_bytes());
         (rows, last) = (rows + 1, Some(u64::from(row.symbol)));
     }
     (frames, rows, last.filter(|_| rows == PAGE as u64))
+}
+
+/// Returns a name for clients that know only names of 16 bytes: nothing rather than a part, which two may share.
+fn short_name(name: &str) -> [u8; 16] {
+    let mut short = [0; 16];
+    if let Some(to) = short.get_mut(..name.len()) {
+        to.copy_from_slice(name.as_bytes());
+    }
+    short
 }
 
 fn write_rows(frames: &mut Vec<u8>, rows: &[OrderView]) {

@@ -95,6 +95,7 @@ pub(super) fn role_denial(request: &Request) -> OrderDenied {
         value: i128::from(kind).to_le_bytes(),
         account: request.account(),
         code: Denial::NotPermitted.code(),
+        more_decimals: 0,
         reserved: 0,
     }
 }

@@ -6,16 +6,16 @@
 //!   lists     bytes of an item 4 · zero 4 · items 8 · the items    in the same order
 //! ```
 //! Items are the structs that the program works with, so a snapshot loads at memory speed. The length of an item
-//! precedes each list. Structs grow at their end, and a zero there means unset: an item of the older layout is read
-//! with zeros behind it, and lists that the older layout lacks stay empty. A snapshot has no checksum of its own,
+//! precedes each list. Structs grow at their end, and a zero there means unset: an item of an older layout is read
+//! with zeros behind it, and lists that the oldest layout lacks stay empty. A snapshot has no checksum of its own,
 //! because its store has one: [`SnapshotReader`] refuses only bytes that no [`SnapshotWriter`] wrote.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 /// The layout that [`SnapshotWriter`] writes.
-const LAYOUT: u32 = 2;
-/// The previous layout, which [`SnapshotReader`] reads as well.
-const PREVIOUS_LAYOUT: u32 = 1;
+const LAYOUT: u32 = 3;
+/// The oldest layout that [`SnapshotReader`] reads.
+const OLDEST_LAYOUT: u32 = 1;
 
 /// Items of a list that are read at a time.
 const ITEMS_PER_READ: usize = 4096;
@@ -96,16 +96,16 @@ impl<'a> SnapshotReader<'a> {
         let mut load = Self { fill, layout: LAYOUT };
         // The version of the rules has no influence on the layout.
         let [found, _rules_version]: [u32; 2] = load.read_item()?;
-        if found != LAYOUT && found != PREVIOUS_LAYOUT {
+        if !(OLDEST_LAYOUT..=LAYOUT).contains(&found) {
             return Err(SnapshotError::Layout { found });
         }
         load.layout = found;
         Ok(load)
     }
 
-    /// Returns whether the snapshot has the older layout, whose items may be shorter and which has fewer lists.
-    pub fn has_previous_layout(&self) -> bool {
-        self.layout == PREVIOUS_LAYOUT
+    /// Returns whether the snapshot has the oldest layout, which has fewer lists.
+    pub fn lacks_lists(&self) -> bool {
+        self.layout == OLDEST_LAYOUT
     }
 
     /// Reads a number or a struct.
@@ -118,7 +118,7 @@ impl<'a> SnapshotReader<'a> {
     pub(crate) fn read_list_header<T>(&mut self) -> Result<ListHeader, SnapshotError> {
         let head: SavedListHeader = self.read_item()?;
         let item_bytes = head.item_bytes as usize;
-        let is_older = self.has_previous_layout() && (1..size_of::<T>()).contains(&item_bytes);
+        let is_older = self.layout < LAYOUT && (1..size_of::<T>()).contains(&item_bytes);
         match item_bytes == size_of::<T>() || is_older {
             true => Ok(ListHeader { items: head.items, item_bytes }),
             false => Err(SnapshotError::Damaged),

@@ -49,7 +49,7 @@ pub fn foreign_reports(core: &Core) -> String {
     let mut text = String::new();
     for UnknownOrderReport { sequence, record } in core.unknown_order_reports() {
         let report = &record.report;
-        let name = core.instrument(report.symbol).map_or_else(|| report.symbol.0.to_string(), |i| i.name.to_string());
+        let name = core.instrument(report.symbol).map_or_else(|| report.symbol.0.to_string(), |i| i.name().to_string());
         text.push_str(&format!(
             "record {sequence}: venue {} sent_as {} venue_order_id {} account {} {name} {} {} {} filled {} leaves {} \
              last {}@{} exec_id {} number {}\n",
@@ -75,7 +75,7 @@ pub fn foreign_reports(core: &Core) -> String {
 
 /// Returns the name of an instrument, if the journal has defined one.
 pub fn symbol_name(core: &Core, symbol: SymbolId) -> Option<String> {
-    core.instrument(symbol).map(|instrument| instrument.name.to_string()).filter(|name| !name.is_empty())
+    core.instrument(symbol).map(|instrument| instrument.name().to_string()).filter(|name| !name.is_empty())
 }
 
 fn row(order: &OrderView, core: &Core, since: Option<u64>) -> [(&'static str, String); 14] {

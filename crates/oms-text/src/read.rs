@@ -2,9 +2,10 @@
 //! which are messages too, with the sequencer's fields in front.
 
 use tickpath_market::{
-    CancelOrder, ConditionalOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus,
-    OrderDenied, OrderId, OrderType, PositionEffect, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest,
-    SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
+    BookLevel, CancelOrder, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, MassCancel,
+    MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect, ReplaceConditional,
+    ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
+    decimal_text,
 };
 use tickpath_oms_core::{
     AccountLimits, Boot, DefinitionEnd, Denial, Digest, EnterFill, EnterOrder, EnterPosition, Envelope, FirmLimits,
@@ -43,6 +44,8 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>
     Some(match Kind::from_code(kind) {
         Some(Kind::TopOfBook) => ("tick", top_of_book(&flat(payload)?)),
         Some(Kind::Trade) => ("trade", trade(&flat(payload)?)),
+        Some(Kind::BookLevel) => ("book_level", book_level(&flat(payload)?)),
+        Some(Kind::FeedStatus) => ("feed_status", feed_status(&flat(payload)?)),
         Some(Kind::NewOrder) => ("new_order", new_order(&flat(payload)?)),
         Some(Kind::CancelOrder) => ("cancel_order", cancel_order(&flat(payload)?)),
         Some(Kind::ReplaceOrder) => ("replace_order", replace_order(&flat(payload)?)),
@@ -107,11 +110,19 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)>
 }
 
 fn top_of_book(m: &TopOfBook) -> Vec<MessageField> {
-    fields!(m: symbol, bid, bid_quantity, ask, ask_quantity, event_ns)
+    fields!(m: symbol, bid, bid_quantity, ask, ask_quantity, event_ns, wire_age_ns)
 }
 
 fn trade(m: &Trade) -> Vec<MessageField> {
     fields!(m: symbol, price, quantity, aggressor as Side, trade_id, event_ns)
+}
+
+fn book_level(m: &BookLevel) -> Vec<MessageField> {
+    fields!(m: symbol, side as Side, price, quantity, sequence, flags, event_ns, wire_age_ns)
+}
+
+fn feed_status(m: &FeedStatus) -> Vec<MessageField> {
+    fields!(m: symbol, condition as FeedCondition, connection, value, expected, found, event_ns)
 }
 
 fn new_order(m: &NewOrder) -> Vec<MessageField> {
@@ -195,8 +206,9 @@ fn envelope(m: &Envelope) -> Vec<MessageField> {
 
 fn instrument(m: &Instrument) -> Vec<MessageField> {
     fields!(
-        m: symbol, venue, name, multiplier, tick_size, lot, lowest_price, highest_price, hours = hours(&m.hours),
-        currency = currency(&m.currency), rate_limit, rate_window_ns, restricted
+        m: symbol, venue, name = m.name(), multiplier = decimal_text(m.multiplier.into(), m.multiplier_decimals), tick_size,
+        lot, minimum_quantity, minimum_notional = m.minimum_notional().unwrap_or(0), lowest_price, highest_price,
+        hours = hours(&m.hours), currency = m.currency().as_str(), rate_limit, rate_window_ns, restricted
     )
 }
 
@@ -206,15 +218,11 @@ fn hours(hours: &[TradingHours]) -> String {
     parts.map(|part| format!("{}-{}", part.opens_s, part.closes_s)).collect::<Vec<_>>().join(" ")
 }
 
-fn currency(code: &[u8]) -> String {
-    String::from_utf8_lossy(code).trim_end_matches('\0').to_owned()
-}
-
 fn account_limits(m: &AccountLimits) -> Vec<MessageField> {
     fields!(
         m: account, rate_limit, rate_window_ns, max_order_quantity, max_notional = m.max_notional(),
         credit = m.credit().unwrap_or(0), collar, max_open_orders, max_reference_age_ns, max_request_age_ns,
-        max_position, currency = currency(&m.currency), order_trade_free, order_trade_ratio, duplicate_window_ns,
+        max_position, currency = m.currency().as_str(), order_trade_free, order_trade_ratio, duplicate_window_ns,
         no_self_match, max_gross_value = m.max_gross_value().unwrap_or(0), max_loss = m.max_loss().unwrap_or(0)
     )
 }

@@ -7,7 +7,8 @@
 
 use serde_json::Value as Json;
 use tickpath_market::{
-    ExecType, ExecutionReport, Kind, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, SCALE, Side, SymbolId,
+    DECIMALS, ExecType, ExecutionReport, Kind, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, Side, SymbolId,
+    decimal_text,
 };
 use tickpath_oms_core::{Denial, MeasureUnit};
 use zerocopy::IntoBytes;
@@ -128,8 +129,8 @@ impl SentReport {
                 for (key, value) in &mut fields {
                     match *key {
                         "order_id" => *value = MessageFieldValue::Text(order_id(denied.order_id)),
-                        "limit" => (*key, *value) = measure(["limit", "limit_ns"], denied.code, denied.limit),
-                        "value" => (*key, *value) = measure(["value", "value_ns"], denied.code, denied.value),
+                        "limit" => (*key, *value) = measure(["limit", "limit_ns"], denied, denied.limit),
+                        "value" => (*key, *value) = measure(["value", "value_ns"], denied, denied.value),
                         _ => {}
                     }
                 }
@@ -173,7 +174,9 @@ pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
     let denial = Denial::from_code(denied.code);
     let why = denial.map_or_else(|| denied.code.to_string(), |denial| denial.to_string());
     let (limit, value) = (i128::from_le_bytes(denied.limit), i128::from_le_bytes(denied.value));
-    let measure = match denial.and_then(|denial| measured(denial, limit).zip(measured(denial, value))) {
+    let measure = match denial.and_then(|denial| {
+        measured(denial, limit, denied.more_decimals).zip(measured(denial, value, denied.more_decimals))
+    }) {
         Some((limit, value)) => format!(" (limit {limit}, value {value})"),
         None => String::new(),
     };
@@ -182,24 +185,25 @@ pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
 }
 
 /// Makes a field of a limit or a value: a time in nanoseconds has the second name, anything else the first.
-fn measure([name, name_ns]: [&'static str; 2], code: u16, bytes: [u8; 16]) -> MessageField {
+fn measure([name, name_ns]: [&'static str; 2], denied: &OrderDenied, bytes: [u8; 16]) -> MessageField {
     let number = i128::from_le_bytes(bytes);
-    match Denial::from_code(code).map(|denial| (denial, denial.measure())) {
+    match Denial::from_code(denied.code).map(|denial| (denial, denial.measure())) {
         Some((_, MeasureUnit::Nanoseconds)) => (name_ns, MessageFieldValue::Number(number)),
-        Some((denial, MeasureUnit::Decimal | MeasureUnit::Money)) => {
-            (name, measured(denial, number).map_or(MessageFieldValue::Number(number), MessageFieldValue::Text))
+        Some((denial, MeasureUnit::Decimal | MeasureUnit::Price | MeasureUnit::Money)) => {
+            let text = measured(denial, number, denied.more_decimals);
+            (name, text.map_or(MessageFieldValue::Number(number), MessageFieldValue::Text))
         }
         Some((_, MeasureUnit::Count | MeasureUnit::Nothing)) | None => (name, MessageFieldValue::Number(number)),
     }
 }
 
 /// Formats a limit or a value for people; none if the check has no measure.
-fn measured(denial: Denial, number: i128) -> Option<String> {
+fn measured(denial: Denial, number: i128, more_decimals: i8) -> Option<String> {
     Some(match denial.measure() {
         MeasureUnit::Nothing => return None,
         MeasureUnit::Count => number.to_string(),
-        // A sum of positions may have more digits than any price.
-        MeasureUnit::Decimal => Notional(number.saturating_mul(SCALE.into())).to_string(),
+        MeasureUnit::Decimal => decimal_text(number, DECIMALS),
+        MeasureUnit::Price => decimal_text(number, DECIMALS.saturating_add_signed(more_decimals)),
         MeasureUnit::Money => Notional(number).to_string(),
         MeasureUnit::Nanoseconds => match u64::try_from(number) {
             Ok(u64::MAX) => "never".to_owned(),

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock};
-use tickpath_market::{CancelOrder, ClientOrderId, OrderDenied, OrderId, Request, Symbol};
+use tickpath_market::{CancelOrder, ClientOrderId, OrderDenied, OrderId, Request};
 use tickpath_oms_client::{Client, ClientError, ClientEvent, Config};
 use tickpath_oms_core::{CancelScope, Denial, KillSwitch, RecordKind};
 use tickpath_oms_protocol::UserRole;
@@ -156,7 +156,7 @@ fn number(client: &mut Client, target: &ScopeTarget) -> Result<Result<u32, Strin
         ScopeTarget::Symbol(name) => name,
     };
     let rows = client.instruments(INSTRUMENTS_MS).map_err(|e| e.to_string())?.unwrap_or_default();
-    let found = rows.iter().find(|row| Symbol(row.name).as_str() == name);
+    let found = rows.iter().find(|row| row.name() == name);
     Ok(found.map(|row| row.symbol).ok_or_else(|| format!("'{name}' is no instrument of the OMS; write its name")))
 }
 

@@ -170,7 +170,7 @@ columns! {
     struct PositionColumns(row: &BlotterPosition, symbol: String) {
         account: UInt32Builder = append_value(row.account.0),
         symbol: StringBuilder = append_value(symbol),
-        multiplier: UInt64Builder = append_value(row.multiplier.unsigned_abs()),
+        multiplier: Nullable<WideDecimals<18>> = push(Some(contract_size(row.multiplier))),
         start_quantity: Nullable<WideDecimals<8>> = push(Some(row.start_quantity)),
         start_price: Nullable<WideDecimals<8>> = push(row.start_price),
         bought_quantity: Nullable<WideDecimals<8>> = push(Some(row.bought_quantity)),
@@ -183,4 +183,9 @@ columns! {
         realised_profit: Nullable<WideDecimals<16>> = push(row.realised),
         open_profit: Nullable<WideDecimals<16>> = push(row.open),
     }
+}
+
+/// Returns a contract size in units of 10⁻¹⁸.
+fn contract_size((number, decimals): (i64, u8)) -> i128 {
+    i128::from(number) * 10_i128.pow(18_u32.saturating_sub(decimals.into()))
 }

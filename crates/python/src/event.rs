@@ -211,7 +211,7 @@ impl PyTopOfBook {
             ask_quantity: Quantity(self.ask_quantity),
             event_ns: self.event_ns,
             symbol: SymbolId(self.symbol),
-            reserved: 0,
+            wire_age_ns: 0,
         }
     }
 }

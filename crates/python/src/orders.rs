@@ -26,7 +26,7 @@ use tickpath_bus::url::redact_logins;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, MassCancel, MassCancelType, NewOrder, OrderType, Price,
-    Quantity, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, Symbol, SymbolId, TimeInForce,
+    Quantity, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce,
 };
 use tickpath_oms_client::{Client, ClientError, ClientEvent, ClientSendError, Config, InstrumentRow, Since};
 
@@ -104,7 +104,7 @@ fn symbols_of(
     given: Option<HashMap<String, u32>>,
     rows: Option<Vec<InstrumentRow>>,
 ) -> PyResult<HashMap<String, SymbolId>> {
-    let named = |row: InstrumentRow| (Symbol(row.name).as_str().to_owned(), SymbolId(row.symbol));
+    let named = |row: InstrumentRow| (row.name().to_owned(), SymbolId(row.symbol));
     let mut symbols: HashMap<String, SymbolId> = rows.unwrap_or_default().into_iter().map(named).collect();
     for (name, number) in given.unwrap_or_default() {
         if let Some(SymbolId(has)) = symbols.insert(name.clone(), SymbolId(number)).filter(|has| has.0 != number) {

@@ -417,7 +417,7 @@ fn config(name: &str, folder: PathBuf) -> Config {
     };
     let name_of = "BTCUSDT".parse().expect("a good name");
     let instrument =
-        Instrument { symbol: SYMBOL, venue: VENUE, reserved: 0, name: name_of, multiplier: 1, ..Instrument::default() };
+        Instrument { symbol: SYMBOL, venue: VENUE, reserved: 0, multiplier: 1, ..Instrument::named(name_of) };
     let session = SessionConfig {
         session: 0,
         level: AckLevel::Os,

@@ -4,7 +4,7 @@ use super::{MarketTick, RecordedTick, Recording, RecordingCounts};
 use crate::{Price, Quantity, SCALE, Side, Symbol, SymbolId, TopOfBook, Trade};
 
 /// Symbol of the synthetic market; no exchange lists it.
-const SYMBOL: Symbol = Symbol(*b"SYNUSDT\0\0\0\0\0\0\0\0\0");
+const SYMBOL: Symbol = Symbol::constant("SYNUSDT");
 /// 2024-01-01 00:00:00 UTC.
 const START_NS: u64 = 1_704_067_200_000_000_000;
 const STEP: i64 = SCALE / 10;

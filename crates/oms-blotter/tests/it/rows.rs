@@ -62,7 +62,7 @@ fn profit_is_by_average_cost_and_times_the_multiplier() {
     scene.order(Side::Sell, 3, 103, 3);
     // Bought 4 at 101 and 2 at 107: 103 on average; 3 sold at that, and 3 left.
     let row = position(&scene.read(DayChoice::Today), &BlotterView::default());
-    assert_eq!((row.start_quantity, row.end_quantity, row.multiplier), (0, whole(3), MULTIPLIER));
+    assert_eq!((row.start_quantity, row.end_quantity, row.multiplier), (0, whole(3), (MULTIPLIER, 0)));
     assert_eq!((row.bought_quantity, row.bought_price), (whole(6), Some(whole(103))));
     assert_eq!((row.sold_quantity, row.sold_price), (whole(3), Some(whole(103))));
     assert_eq!((row.average_price, row.mark.map(i128::from)), (Some(whole(103)), Some(whole(103))));

@@ -1,9 +1,11 @@
 //! Every check at its limit, below and above it; and the denials that have no measured value.
 
-use tickpath_market::{AccountId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, VenueId};
+use tickpath_market::{
+    AccountId, ExecType, NewOrder, Notional, OrderType, Price, Quantity, Request, SCALE, Side, SymbolId, VenueId,
+};
 use tickpath_oms_core::{
     AccountLimits, Boot, DefinitionEnd, Denial, Grant, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
-    KILL_SYMBOL, KillSwitch, MessageLoss, RecordKind, VenueConnection, VenueRules,
+    KILL_SYMBOL, KillSwitch, MessageLoss, Output, RecordKind, VenueConnection, VenueRules,
 };
 
 use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, instrument, order, reported, wide};
@@ -65,6 +67,54 @@ fn notional_counts_the_multiplier_and_values_market_orders_at_the_reference() {
         let market = NewOrder { order_type: OrderType::Market.code(), ..order(1, Side::Buy, 0, quantity) };
         scene.request(Request::New(market));
         assert_eq!(scene.denial(), expected, "{quantity} times {multiplier}");
+    }
+}
+
+#[test]
+fn a_denial_names_the_decimals_of_a_price_of_its_instrument() {
+    let mut scene = Scene::with(wide());
+    scene.apply(Input::Instrument(Instrument { tick_size: Price(5), ..instrument(1) }.with_decimals(12, 8)));
+    scene.order(1, Side::Buy, 103, 1);
+    let [Output::Denied { denied, .. }] = scene.out.as_slice() else { panic!("one denial") };
+    assert_eq!((denied.code, denied.more_decimals), (Denial::TickSize.code(), 4));
+}
+
+#[test]
+fn orders_below_the_instruments_minimum_are_denied() {
+    let own = Instrument { minimum_quantity: Quantity(5), minimum_notional: 600_i128.to_le_bytes(), ..instrument(1) };
+    for (price, quantity, expected) in [
+        (100, 4, Some((Denial::SmallestQuantity, 5, 4))),
+        (99, 6, Some((Denial::SmallestNotional, 600, 594))),
+        (100, 6, None),
+    ] {
+        let mut scene = Scene::with(wide());
+        scene.apply(Input::Instrument(own));
+        scene.order(1, Side::Buy, price, quantity);
+        assert_eq!(scene.denial(), expected, "{quantity} at {price}");
+    }
+}
+
+#[test]
+fn an_instrument_has_decimals_of_its_own() {
+    // A contract of 0.01 coins; its prices have 10 decimals, its quantities none: 250 contracts at 4 are worth 10.
+    let own = Instrument { multiplier: 1, multiplier_decimals: 2, ..instrument(1) }.with_decimals(10, 0);
+    let whole_price = 10_i64.pow(10);
+    let limits = AccountLimits {
+        max_notional: Notional::from_whole(10).0.to_le_bytes(),
+        max_order_quantity: Quantity::from_whole(300),
+        ..wide()
+    };
+    let money = |units: i128| Notional::from_whole(1).0 * units / 100;
+    for (price, quantity, expected) in [
+        (4 * whole_price, 250, None),
+        (4 * whole_price, 251, Some((Denial::Notional, money(1_000), money(1_004)))),
+        (4, 301, Some((Denial::MaximumQuantity, 300 * i128::from(SCALE), 301 * i128::from(SCALE)))),
+    ] {
+        let mut scene = Scene::with(limits);
+        scene.apply(Input::Instrument(own));
+        scene.reference = Price(price);
+        scene.order(1, Side::Buy, price, quantity);
+        assert_eq!(scene.denial(), expected, "{quantity} at {price}");
     }
 }
 

@@ -22,12 +22,45 @@ use tickpath_oms_core::{
 use fills::is_fill;
 use order_log::{LogEvent, LogRequest, OrderLog, Phase};
 
+/// Contract size of a symbol: what a product of price and quantity is worth.
+#[derive(Debug, Clone, Copy)]
+pub struct Contract {
+    multiplier: i128,
+    /// Decimals of price, quantity and multiplier together.
+    decimals: u32,
+    /// Units of 10⁻⁸ in a unit of quantity.
+    grain: i128,
+}
+
+impl Contract {
+    fn of(instrument: &Instrument) -> Self {
+        let quantity = u32::from(instrument.quantity_decimals());
+        let decimals = u32::from(instrument.price_decimals()) + quantity + u32::from(instrument.multiplier_decimals);
+        Self { multiplier: instrument.multiplier.into(), decimals, grain: 10_i128.pow(8 - quantity) }
+    }
+
+    /// Returns the value of a product of price and quantity in units of 10⁻¹⁶.
+    fn value(&self, points: i128) -> i128 {
+        let whole = points.saturating_mul(self.multiplier);
+        match self.decimals <= 16 {
+            true => whole.saturating_mul(10_i128.pow(16 - self.decimals)),
+            false => whole / 10_i128.pow(self.decimals - 16),
+        }
+    }
+}
+
+impl Default for Contract {
+    fn default() -> Self {
+        Self { multiplier: 1, decimals: 16, grain: 1 }
+    }
+}
+
 /// The naive model.
 #[derive(Default)]
 pub struct Naive {
     instruments: BTreeMap<u32, Instrument>,
-    /// Last multiplier of each symbol, whether its definition holds or has ended.
-    multipliers: BTreeMap<u32, i64>,
+    /// Last contract of each symbol, whether its definition holds or has ended.
+    contracts: BTreeMap<u32, Contract>,
     accounts: BTreeMap<u32, AccountLimits>,
     venues: BTreeMap<u16, VenueRules>,
     /// Venue and code pairs that have a retry rule.
@@ -339,6 +372,7 @@ fn denied(id: u64, session: u16, client: u64, account: u32, (denial, limit, valu
         value: value.to_le_bytes(),
         account: tickpath_market::AccountId(account),
         code: denial.code(),
+        more_decimals: 0,
         reserved: 0,
     };
     Output::Denied { session, denied }

@@ -1,7 +1,9 @@
 //! The optional checks: at the limit, above it, and with another account, symbol or session, to which they do not
 //! apply.
 
-use tickpath_market::{AccountId, ExecutionReport, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId};
+use tickpath_market::{
+    AccountId, Currency, ExecutionReport, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId,
+};
 use tickpath_oms_core::{
     AccountLimits, Boot, DefinitionEnd, Denial, FirmLimits, Input, Instrument, RecordKind, SessionRules, SymbolLimits,
     TradingHours,
@@ -42,8 +44,8 @@ fn each_optional_limit_denies_an_order_above_it() {
             Some((Denial::HighestPrice, 102, 103)),
         ),
         (Input::Instrument(Instrument { restricted: 1, ..bare }), Some((Denial::Restricted, 0, 1))),
-        (Input::Instrument(Instrument { currency: *b"USD\0", ..bare }), None),
-        (Input::Account(AccountLimits { currency: *b"USD\0", ..wide() }), Some((Denial::Currency, 0, 1))),
+        (Input::Instrument(bare.with_currency(Currency::constant("USD"))), None),
+        (Input::Account(wide().with_currency(Currency::constant("USD"))), Some((Denial::Currency, 0, 1))),
         (Input::SymbolLimits(SymbolLimits { max_order_quantity: Quantity(6), ..own() }), None),
         (
             Input::SymbolLimits(SymbolLimits { max_order_quantity: Quantity(5), ..own() }),

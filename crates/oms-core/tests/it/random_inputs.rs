@@ -122,6 +122,8 @@ impl World {
                 symbol: SymbolId(dice.pick(SYMBOLS)),
                 venue: VenueId(dice.pick(VENUES)),
                 multiplier: dice.pick(&[1, 1, 1, 1, 1, 1, 50, 50, i64::MAX, 0, -1]),
+                multiplier_decimals: dice.pick(&[0, 0, 0, 1]),
+                more_quantity_decimals: dice.pick(&[0, 0, 0, -1]),
                 ..rare_instrument(dice)
             }),
             24 | 25 => Input::SymbolLimits(SymbolLimits {
@@ -519,7 +521,7 @@ fn limits(dice: &mut Dice) -> AccountLimits {
         max_reference_age_ns: dice.pick(&[10, 100, u64::MAX]),
         max_request_age_ns: dice.pick(&[0, 0, 20, 200]),
         max_position: Quantity(dice.pick(&[20, 100, i64::MAX, i64::MAX])),
-        currency: dice.pick(&[[0; 4], [0; 4], [0; 4], *b"TWD\0"]),
+        currency_start: dice.pick(&[[0; 4], [0; 4], [0; 4], *b"TWD\0"]),
         order_trade_ratio: dice.pick(&[0, 0, 0, 3]),
         order_trade_free: dice.pick(&[0, 0, 0, 40]),
         no_self_match: u8::from(dice.once_in(3)),
@@ -527,6 +529,7 @@ fn limits(dice: &mut Dice) -> AccountLimits {
         duplicate_window_ns: dice.pick(&[0, 0, 30, 300]),
         max_gross_value: dice.pick(&[0_i128, 0, 0, 3_000, 20_000]).to_le_bytes(),
         max_loss: dice.pick(&[0_i128, 0, 0, 50, 2_000]).to_le_bytes(),
+        currency_end: [0; 8],
     }
 }
 
@@ -548,7 +551,9 @@ fn rare_instrument(dice: &mut Dice) -> Instrument {
             [hours(86_000, 10), hours(0, 0)],
             [hours(20, 40), hours(60, 50)],
         ]),
-        currency: dice.pick(&[[0; 4], *b"TWD\0"]),
+        currency_start: dice.pick(&[[0; 4], *b"TWD\0"]),
+        minimum_quantity: Quantity(dice.pick(&[0, 0, 0, 3])),
+        minimum_notional: dice.pick(&[0_i128, 0, 0, 250]).to_le_bytes(),
         rate_limit: dice.pick(&[0, 0, 6]),
         rate_window_ns: dice.pick(&[0, 50, 1000]),
         restricted: u8::from(dice.once_in(8)),

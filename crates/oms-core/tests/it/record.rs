@@ -15,8 +15,8 @@ use crate::random_inputs::World;
 /// Kinds, and the bytes of their records.
 const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::JournalStart, size_of::<JournalStart>(), 24),
-    (RecordKind::Instrument, size_of::<Instrument>(), 104),
-    (RecordKind::Account, size_of::<AccountLimits>(), 144),
+    (RecordKind::Instrument, size_of::<Instrument>(), 168),
+    (RecordKind::Account, size_of::<AccountLimits>(), 152),
     (RecordKind::Kill, size_of::<KillSwitch>(), 16),
     (RecordKind::Digest, size_of::<Digest>(), 24),
     (RecordKind::JournalStop, size_of::<JournalStop>(), 16),
@@ -57,8 +57,13 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
 ];
 
 /// Definitions that core version 3 wrote with fewer bytes, which are read, too.
-const OLDER: &[(RecordKind, usize)] =
-    &[(RecordKind::Instrument, 32), (RecordKind::Account, 88), (RecordKind::Session, 8)];
+const OLDER: &[(RecordKind, usize)] = &[
+    (RecordKind::Instrument, 32),
+    (RecordKind::Instrument, 104),
+    (RecordKind::Account, 88),
+    (RecordKind::Account, 144),
+    (RecordKind::Session, 8),
+];
 
 /// Records that are not inputs.
 const NOTES: &[RecordKind] = &[

@@ -82,9 +82,9 @@ fn trading_config() -> TradingDefinitions {
         symbol: SymbolId(symbol),
         venue: VENUE,
         reserved: 0,
-        name: name.parse().expect("a good name"),
+
         multiplier: 1,
-        ..Instrument::default()
+        ..Instrument::named(name.parse().expect("a good name"))
     };
     let wide = AccountLimits {
         account: WIDE,

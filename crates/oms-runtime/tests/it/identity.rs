@@ -1,7 +1,7 @@
 //! Numbers keep their meaning: a configuration that gives a number to another symbol, venue or user is refused while
 //! the number is in use.
 
-use tickpath_market::{ExecType, Side, SymbolId, VenueId};
+use tickpath_market::{Currency, ExecType, Side, SymbolId, VenueId};
 use tickpath_oms_core::{DayEnd, KILL_SYMBOL, KillSwitch, NAME_SESSION, NAME_VENUE, NameRecord, RecordKind};
 use tickpath_oms_runtime::snapshot;
 use zerocopy::IntoBytes;
@@ -37,7 +37,8 @@ fn end_day(scene: &Scene, oms: &mut Inline<SimulatedClock>) {
 fn swapped(trading: &TradingDefinitions) -> TradingDefinitions {
     let mut trading = trading.clone();
     let [first, second] = &mut trading.instruments[..] else { panic!("two instruments") };
-    std::mem::swap(&mut first.name, &mut second.name);
+    let (first_name, second_name) = (first.name(), second.name());
+    (*first, *second) = (first.with_name(second_name), second.with_name(first_name));
     trading
 }
 
@@ -63,7 +64,7 @@ fn a_position_of_one_symbol_never_becomes_one_of_another() {
     assert!(why.contains(expected), "{why}");
     assert!(why.contains("FIRST is symbol number 0, and cannot become number 1: "), "{why}");
     assert_eq!((oms.sequencer().records(), oms.sequencer().core().digest()), (records, digest), "nothing is journaled");
-    let name = oms.sequencer().core().instrument(FIRST).map(|instrument| instrument.name.to_string());
+    let name = oms.sequencer().core().instrument(FIRST).map(|instrument| instrument.name().to_string());
     assert_eq!(name.as_deref(), Some("FIRST"));
     drop((oms, venue));
     assert!(does_not_start(&mut scene, &trading).contains(expected), "a start is refused for the same reason");
@@ -91,7 +92,7 @@ fn an_order_bears_its_symbol_while_it_is_open_and_until_its_day_ends() {
     assert!(why.contains(" of this day uses it; "), "{why}");
     end_day(&scene, &mut oms);
     assert_eq!(refused(&mut oms, &trading), "", "nothing bears the numbers any more");
-    let name = oms.sequencer().core().instrument(FIRST).map(|instrument| instrument.name.to_string());
+    let name = oms.sequencer().core().instrument(FIRST).map(|instrument| instrument.name().to_string());
     assert_eq!(name.as_deref(), Some("SECOND"));
     assert_eq!(scene.replay().0.digest(), oms.sequencer().core().digest());
 }
@@ -143,9 +144,9 @@ fn a_symbol_with_a_position_may_change_only_its_limits() {
         ..first
     };
     assert_eq!(with(limits), "", "limits change at any time");
-    let in_dollars = Instrument { currency: *b"USD\0", ..first };
+    let in_dollars = first.with_currency(Currency::constant("USD"));
     assert_eq!(with(in_dollars), "", "a currency that was not told may be told");
-    let why = with(Instrument { currency: *b"TWD\0", ..first });
+    let why = with(first.with_currency(Currency::constant("TWD")));
     assert!(why.contains("(currency USD to TWD): account 1 has a position"), "{why}");
 }
 
@@ -156,7 +157,7 @@ fn a_removed_symbol_keeps_its_number_over_a_snapshot_and_a_start() {
     let mut without = whole.clone();
     let first = without.instruments.remove(0);
     let mut other = without.clone();
-    other.instruments.push(Instrument { name: "OTHER".parse().expect("a good name"), ..first });
+    other.instruments.push(first.with_name("OTHER".parse().expect("a good name")));
     assert_eq!(refused(&mut oms, &without), "", "a symbol may be removed");
     let expected = "symbol number 0 is FIRST, and cannot become OTHER: account 1 has a position of 5";
     let why = refused(&mut oms, &other);

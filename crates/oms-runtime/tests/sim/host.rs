@@ -166,7 +166,8 @@ impl Host {
     /// Swaps the numbers of the two symbols in the configuration.
     pub fn renumber(&mut self) {
         let [first, second] = &mut self.config.trading.instruments[..] else { panic!("the desk has two symbols") };
-        std::mem::swap(&mut first.name, &mut second.name);
+        let (first_name, second_name) = (first.name(), second.name());
+        (*first, *second) = (first.with_name(second_name), second.with_name(first_name));
     }
 
     /// Kills the OMS by SIGKILL.

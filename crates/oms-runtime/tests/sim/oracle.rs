@@ -189,7 +189,7 @@ impl Oracle {
 
     /// Records the meaning of the symbol numbers in a running OMS.
     pub fn note_names(&mut self, instruments: &[Instrument]) {
-        self.names = instruments.iter().map(|instrument| (instrument.symbol, instrument.name)).collect();
+        self.names = instruments.iter().map(|instrument| (instrument.symbol, instrument.name())).collect();
     }
 
     fn new_order(&mut self, new: &NewOrder) -> RuleCheck {

@@ -102,7 +102,7 @@ pub fn rename_in_journal(journal: &LogConfig, clock: &SimClock) {
         {
             let other = VENUES.len() as u32 - 1 - instrument.symbol.0;
             let name = format!("SYMBOL{other}").parse().expect("a good name");
-            payload = Instrument { name, ..instrument }.as_bytes().to_vec();
+            payload = instrument.with_name(name).as_bytes().to_vec();
         }
         records.push((record.stamp, record.kind, payload));
     }

@@ -36,10 +36,8 @@ pub fn trading_config(lined: Option<VenueId>) -> TradingDefinitions {
     let instrument = |(symbol, venue): (u32, VenueId)| Instrument {
         symbol: SymbolId(symbol),
         venue,
-        reserved: 0,
-        name: format!("SYMBOL{symbol}").parse().expect("a good name"),
         multiplier: 1,
-        ..Instrument::default()
+        ..Instrument::named(format!("SYMBOL{symbol}").parse().expect("a good name"))
     };
     let limits = |session: u16| AccountLimits {
         account: account_of(session),

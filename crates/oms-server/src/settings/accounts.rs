@@ -45,7 +45,6 @@ fn limits(row: &mut SettingsRow<'_>, account: AccountId) -> AccountLimits {
         max_reference_age_ns: row.number("max_reference_age_ns", 1..=u64::MAX).unwrap_or_default(),
         max_request_age_ns: row.number("max_request_age_ns", 0..=u64::MAX).unwrap_or_default(),
         max_position: quantity(row, "max_position"),
-        currency: row.read("currency", currency).unwrap_or_default(),
         order_trade_free: row.number("order_trade_free", 0..=u32::MAX).unwrap_or_default(),
         order_trade_ratio: row.number("order_trade_ratio", 0..=u32::MAX).unwrap_or_default(),
         no_self_match: row.read("no_self_match", flag).unwrap_or_default(),
@@ -53,5 +52,6 @@ fn limits(row: &mut SettingsRow<'_>, account: AccountId) -> AccountLimits {
         duplicate_window_ns: row.number("duplicate_window_ns", 0..=u64::MAX).unwrap_or_default(),
         max_gross_value: money(row, "max_gross_value"),
         max_loss: money(row, "max_loss"),
+        ..AccountLimits::default().with_currency(row.read("currency", currency).unwrap_or_default())
     }
 }

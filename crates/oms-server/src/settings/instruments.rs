@@ -5,17 +5,17 @@ use std::fmt::Display;
 use std::path::Path;
 use std::str::FromStr;
 
-use tickpath_market::{Price, Symbol, SymbolId, VenueId};
+use tickpath_market::{DECIMALS, MAX_DECIMALS, Price, Symbol, SymbolId, VenueId, parse_decimal};
 use tickpath_oms_core::{Instrument, TradingHours};
 use tickpath_settings::{SettingsError, read_text, table_cells, table_lines};
 
 use super::csv::{self, SettingsRow, TableColumns};
-use super::limits::{MAX_ID, currency, flag, rate};
+use super::limits::{MAX_ID, currency, flag, money, rate};
 use super::venue::VenueSettings;
 
 const COLUMNS: TableColumns = TableColumns(
-    "symbol number venue multiplier? tick_size? lot? lowest_price? highest_price? hours? currency? \
-     rate_limit? rate_window_ns? restricted?",
+    "symbol number venue multiplier? tick_size? lot? minimum_quantity? minimum_notional? lowest_price? highest_price? \
+     hours? currency? contract? code? price_decimals? quantity_decimals? rate_limit? rate_window_ns? restricted?",
 );
 
 /// Returns the column names of a table of instruments.
@@ -31,19 +31,22 @@ pub(super) fn read(file: &Path, venues: Option<&[VenueSettings]>) -> Result<Vec<
         let number = row.number("number", 0..=MAX_ID);
         row.check_unique("symbol", name, &mut names);
         row.check_unique("number", number, &mut numbers);
+        let (multiplier, multiplier_decimals) = row.read("multiplier", multiplier).unwrap_or((1, 0));
+        check_tradable(row);
         Instrument {
             symbol: SymbolId(number.unwrap_or_default()),
             venue: row.read("venue", |cell| venue(cell, venues)).unwrap_or_default(),
-            reserved: 0,
-            name: name.unwrap_or_default(),
-            multiplier: row.number("multiplier", 1..=i64::MAX).unwrap_or(1),
+            multiplier,
+            multiplier_decimals,
             tick_size: above_zero(row, "tick_size"),
             lot: above_zero(row, "lot"),
+            minimum_quantity: above_zero(row, "minimum_quantity"),
+            minimum_notional: money(row, "minimum_notional"),
             hours: row.read("hours", hours).unwrap_or_default(),
-            currency: row.read("currency", currency).unwrap_or_default(),
             restricted: row.read("restricted", flag).unwrap_or_default(),
-            ..limited(row)
+            ..limited(row, name.unwrap_or_default())
         }
+        .with_currency(row.read("currency", currency).unwrap_or_default())
     })
 }
 
@@ -63,7 +66,39 @@ pub fn list_instruments(file: &Path) -> Option<Vec<(String, u16, Option<String>)
     Some(listed.collect())
 }
 
-fn limited(row: &mut SettingsRow<'_>) -> Instrument {
+/// Parses a contract size to a number and how many of its digits are decimals.
+fn multiplier(text: &str) -> Result<(i64, u8), String> {
+    let digits = text.split_once('.').map_or("", |(_, fraction)| fraction.trim_end_matches('0'));
+    let decimals = u8::try_from(digits.len()).ok().filter(|&decimals| decimals <= MAX_DECIMALS);
+    let number = decimals.and_then(|decimals| Some((parse_decimal(text, decimals).ok()?, decimals)));
+    number.filter(|&(number, _)| number > 0).ok_or_else(|| {
+        format!(
+            "'{text}' is no contract size; write a decimal number above zero, like 50 or 0.01, of at most 18 digits"
+        )
+    })
+}
+
+/// Reports an instrument whose prices, quantities or value have a form that the OMS does not trade.
+fn check_tradable(row: &mut SettingsRow<'_>) {
+    for column in ["price_decimals", "quantity_decimals"] {
+        row.read(column, |cell| match cell == DECIMALS.to_string() {
+            true => Ok(()),
+            false => {
+                Err(format!("numbers of {cell} decimals are not traded here, only of {DECIMALS}; remove the line"))
+            }
+        });
+    }
+    row.read("contract", |cell| match cell {
+        "linear" | "quanto" => Ok(()),
+        "inverse" => {
+            Err("an inverse contract is not traded here: its value is not price × quantity; remove the line".to_owned())
+        }
+        _ => Err(format!("'{cell}' is no kind of contract; write linear or quanto, or leave the cell empty")),
+    });
+    row.number("code", 0..=u64::MAX);
+}
+
+fn limited(row: &mut SettingsRow<'_>, name: Symbol) -> Instrument {
     let (lowest_price, highest_price): (Price, Price) =
         (row.parsed("lowest_price").unwrap_or_default(), row.parsed("highest_price").unwrap_or_default());
     if row.cell("lowest_price").is_some() != row.cell("highest_price").is_some() {
@@ -72,7 +107,7 @@ fn limited(row: &mut SettingsRow<'_>) -> Instrument {
         row.add_mistake("highest_price", "the band ends below its beginning; write the higher price here");
     }
     let (rate_limit, rate_window_ns) = rate(row);
-    Instrument { lowest_price, highest_price, rate_limit, rate_window_ns, ..Instrument::default() }
+    Instrument { lowest_price, highest_price, rate_limit, rate_window_ns, ..Instrument::named(name) }
 }
 
 fn above_zero<T: Default + PartialOrd + FromStr<Err: Display>>(row: &mut SettingsRow<'_>, column: &str) -> T {

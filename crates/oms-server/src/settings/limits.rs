@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use tickpath_market::{Notional, Quantity, SCALE};
+use tickpath_market::{Currency, Notional, Quantity, SCALE};
 use tickpath_settings::Section;
 
 use super::csv::SettingsRow;
@@ -77,14 +77,11 @@ pub(super) fn rate_of(section: &mut Section<'_>) -> (u32, u64) {
 }
 
 /// Parses a currency code as ISO 4217 and exchanges write it: USD, TWD, USDT.
-pub(super) fn currency(text: &str) -> Result<[u8; 4], String> {
-    let is_good = (3..=4).contains(&text.len()) && text.bytes().all(|letter| letter.is_ascii_uppercase());
-    if !is_good {
-        return Err(format!("'{text}' is no currency; write three or four capital letters, like USD or USDT"));
-    }
-    let mut currency = [0; 4];
-    currency[..text.len()].copy_from_slice(text.as_bytes());
-    Ok(currency)
+pub(super) fn currency(text: &str) -> Result<Currency, String> {
+    let is_good = text.bytes().all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit());
+    text.parse().ok().filter(|_| is_good).ok_or_else(|| {
+        format!("'{text}' is no currency; write up to twelve capital letters and digits, like USD or USDT")
+    })
 }
 
 /// Parses a flag to the code that a definition has for it.

@@ -53,7 +53,7 @@ pub(super) fn read(
 
 fn symbol(name: &str, instruments: Option<&[Instrument]>) -> Result<SymbolId, String> {
     let Some(instruments) = instruments else { return Ok(SymbolId::default()) };
-    let known = instruments.iter().find(|instrument| instrument.name.to_string() == name);
+    let known = instruments.iter().find(|instrument| instrument.name().as_str() == name);
     let known = known.map(|instrument| instrument.symbol);
     known.ok_or_else(|| format!("'{name}' is no symbol of the table of instruments; write the name of one"))
 }

@@ -73,7 +73,7 @@ fn the_initial_files_are_valid_and_state_the_defaults() {
     let files = Files::new();
     let settings = files.read();
     let listed: Vec<String> =
-        settings.instruments.iter().map(|i| format!("{} {} {}", i.name, i.symbol, i.venue)).collect();
+        settings.instruments.iter().map(|i| format!("{} {} {}", i.name(), i.symbol, i.venue)).collect();
     assert_eq!(listed, ["BTCUSDT 1 1", "ETHUSDT 2 1"]);
     assert_eq!(settings.venues[0].rules, VenueRules::of(VenueId(1)));
     assert_eq!(settings.listen.unix, Some(files.at("oms.sock")));
@@ -363,9 +363,9 @@ fn an_invalid_line_of_the_instruments_is_reported_by_number() {
         symbol: SymbolId(symbol),
         venue: VenueId(1),
         reserved: 0,
-        name: name.parse().expect("a good name"),
+
         multiplier,
-        ..Instrument::default()
+        ..Instrument::named(name.parse().expect("a good name"))
     };
     assert_eq!(files.read().instruments, [instrument(7, "A", 1), instrument(0, "B", 200)], "in any order of columns");
     files.write("instruments.csv", "\"symbol\",number,venue\n\"A,B\",\"7\",\"SIM\"\n");

@@ -11,7 +11,7 @@ use tickpath_oms_core::{
 use super::order_log::{LogEvent, OrderLog, Phase};
 use super::requests::may_replace;
 use super::risk::{Kind, NaiveFacts};
-use super::{Checked, MAX_VALUE, Naive, NaiveQueued, denied, note_result};
+use super::{Checked, Contract, MAX_VALUE, Naive, NaiveQueued, denied, note_result};
 
 const IDS: u32 = 1 << 16;
 const VENUES: u16 = 1 << 12;
@@ -97,10 +97,11 @@ impl Naive {
         match input {
             Input::Instrument(instrument) => {
                 let id = instrument.symbol.0;
-                let valid = id < IDS && instrument.multiplier > 0 && instrument.venue.0 < VENUES;
+                let has_fit_decimals = instrument.multiplier_decimals <= 18 && instrument.more_quantity_decimals <= 0;
+                let valid = id < IDS && instrument.multiplier > 0 && instrument.venue.0 < VENUES && has_fit_decimals;
                 if valid {
                     self.instruments.insert(id, instrument);
-                    self.multipliers.insert(id, instrument.multiplier);
+                    self.contracts.insert(id, Contract::of(&instrument));
                 }
                 valid
             }
@@ -442,9 +443,9 @@ impl Naive {
             return false;
         }
         let value = i128::from(sum.valued).abs() * (i128::from(filled) - i128::from(sum.filled));
-        let multiplier = self.multipliers.get(&life.new.symbol.0).copied().unwrap_or(1);
+        let contract = self.contracts.get(&life.new.symbol.0).copied().unwrap_or_default();
         let traded = self.traded.entry(life.new.account.0).or_default();
-        *traded += value.saturating_mul(multiplier.into()).clamp(-MAX_VALUE, MAX_VALUE);
+        *traded += contract.value(value).clamp(-MAX_VALUE, MAX_VALUE);
         *self.fills.entry(life.new.account.0).or_default() += u64::from(filled > life.sum.filled);
         let quantity = i128::from(filled) - i128::from(life.sum.filled);
         note_result(&mut self.results, &life.new, quantity, life.sum.valued);

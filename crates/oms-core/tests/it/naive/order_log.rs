@@ -8,6 +8,8 @@ use tickpath_market::{
 };
 use tickpath_oms_core::OrderView;
 
+use super::Contract;
+
 /// An order with all its events.
 pub struct OrderLog {
     pub new: NewOrder,
@@ -243,11 +245,11 @@ impl LogState {
     }
 
     /// Returns the value of the exposure.
-    pub fn value(&self, with_replace: bool, multiplier: i64) -> i128 {
+    pub fn value(&self, with_replace: bool, contract: &Contract) -> i128 {
         let asked = self.replace.filter(|_| with_replace).and_then(|asked| asked.replace);
         let price = i128::from(self.valued).abs().max(i128::from(asked.map_or(0, |(_, price)| price)).abs());
         let points = price * i128::from(self.exposure(with_replace));
-        points.checked_mul(multiplier.into()).unwrap_or(i128::MAX).min(1 << 94)
+        contract.value(points).min(1 << 94)
     }
 
     /// Returns whether every number up to the highest was seen.

@@ -88,7 +88,7 @@ impl Naive {
         if price.0 != 0 {
             self.prices.insert(symbol, price.0);
         }
-        let Some(instrument) = self.instruments.get(&symbol).filter(|i| i.as_bytes()[32..] != [0; 72]) else { return };
+        let Some(instrument) = self.instruments.get(&symbol).filter(|i| i.as_bytes()[32..] != [0; 136]) else { return };
         let window = self.count(self.symbol_windows.get(&symbol).copied(), instrument.rate_window_ns, at);
         self.symbol_windows.insert(symbol, window);
     }

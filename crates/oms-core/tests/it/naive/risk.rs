@@ -66,8 +66,8 @@ impl Naive {
             if but == (life.id, Kind::New) {
                 continue;
             }
-            let multiplier = self.multipliers.get(&life.new.symbol.0).copied().unwrap_or(1);
-            value = value.saturating_add(life.sum.value(but != (life.id, Kind::Replace), multiplier));
+            let contract = self.contracts.get(&life.new.symbol.0).copied().unwrap_or_default();
+            value = value.saturating_add(life.sum.value(but != (life.id, Kind::Replace), &contract));
             open += u32::from(life.sum.is_open());
         }
         (value, open)
@@ -123,6 +123,7 @@ impl Naive {
 
     pub fn is_sensible(&self, wish: &NaiveFacts<'_>) -> Checked<()> {
         let limits = &self.accounts[&wish.life.new.account.0];
+        let grain = self.contracts[&wish.life.new.symbol.0].grain;
         let least = match wish.kind {
             Kind::New => 1,
             Kind::Replace => wish.life.sum.filled.max(wish.life.sum.reported).saturating_add(1),
@@ -130,9 +131,9 @@ impl Naive {
         let at_most =
             |denial, limit: i128, value: i128| if value > limit { Err((denial, limit, value)) } else { Ok(()) };
         if wish.quantity < least {
-            return Err((Denial::MinimumQuantity, least.into(), wish.quantity.into()));
+            return Err((Denial::MinimumQuantity, grain * i128::from(least), grain * i128::from(wish.quantity)));
         }
-        at_most(Denial::MaximumQuantity, limits.max_order_quantity.0.into(), wish.quantity.into())?;
+        at_most(Denial::MaximumQuantity, limits.max_order_quantity.0.into(), grain * i128::from(wish.quantity))?;
         if wish.reference.0 == 0 {
             return Err((Denial::NoReference, 1, 0));
         }
@@ -141,7 +142,7 @@ impl Naive {
         let allowed = reference.abs() * i128::from(limits.collar) / 10_000;
         at_most(Denial::PriceCollar, allowed, (wish.each() - reference).abs())?;
         let points = (wish.each() * i128::from(wish.quantity)).abs();
-        let notional = points.checked_mul(self.multipliers[&wish.life.new.symbol.0].into()).unwrap_or(i128::MAX);
+        let notional = self.contracts[&wish.life.new.symbol.0].value(points);
         at_most(Denial::Notional, limits.max_notional(), notional)
     }
 
@@ -157,16 +158,17 @@ impl Naive {
             Kind::New => (wish.quantity, wish.quantity),
             Kind::Replace => (wish.quantity.saturating_sub(sum.quantity), wish.quantity.saturating_sub(sum.filled)),
         };
-        if more > 0 && reach + i128::from(more) > limits.max_position.0.into() {
-            return Err((Denial::Position, limits.max_position.0.into(), reach + i128::from(more)));
+        let grown = self.contracts[&symbol].grain * (reach + i128::from(more));
+        if more > 0 && grown > limits.max_position.0.into() {
+            return Err((Denial::Position, limits.max_position.0.into(), grown));
         }
         let (used, open) = self.used_but(account, but);
         if wish.kind == Kind::New && limits.max_open_orders != 0 && open + 1 > limits.max_open_orders {
             return Err((Denial::OpenOrders, limits.max_open_orders.into(), (open + 1).into()));
         }
-        let multiplier = self.multipliers[&symbol];
-        let holds = if wish.kind == Kind::Replace { sum.value(false, multiplier) } else { 0 };
-        let wanted = (wish.each().abs() * i128::from(adds.max(0))).checked_mul(multiplier.into()).unwrap_or(i128::MAX);
+        let contract = self.contracts[&symbol];
+        let holds = if wish.kind == Kind::Replace { sum.value(false, &contract) } else { 0 };
+        let wanted = contract.value(wish.each().abs() * i128::from(adds.max(0)));
         let value = if wanted <= holds { 0 } else { used.saturating_sub(holds).saturating_add(wanted) };
         match limits.credit() {
             Some(credit) if value > credit => Err((Denial::Credit, credit, value)),
@@ -200,16 +202,18 @@ impl Naive {
         if restrictions > 0 {
             return Err((Denial::Restricted, 0, restrictions));
         }
-        if limits.currency != [0; 4] && limits.currency != instrument.currency {
+        if !limits.currency().is_none() && limits.currency() != instrument.currency() {
             return Err((Denial::Currency, 0, 1));
         }
         let is_limit = new.order_type == OrderType::Limit.code();
         let (tick, lot) = (instrument.tick_size.0, instrument.lot.0);
+        let contract = self.contracts[&new.symbol.0];
+        let (grain, quantity) = (contract.grain, contract.grain * i128::from(wish.quantity));
         if is_limit && tick != 0 && wish.price % tick != 0 {
             return Err((Denial::TickSize, tick.into(), wish.price.into()));
         }
         if lot != 0 && wish.quantity % lot != 0 {
-            return Err((Denial::Lot, lot.into(), wish.quantity.into()));
+            return Err((Denial::Lot, grain * i128::from(lot), quantity));
         }
         let (lowest, highest) = (instrument.lowest_price.0, instrument.highest_price.0);
         if is_limit && (lowest, highest) != (0, 0) && wish.price < lowest {
@@ -240,11 +244,10 @@ impl Naive {
             }
         }
         let points = (wish.each() * i128::from(wish.quantity)).abs();
-        let multiplier = self.multipliers[&new.symbol.0];
-        let notional = points.checked_mul(multiplier.into()).unwrap_or(i128::MAX);
-        above(Denial::SessionQuantity, session.max_order_quantity.0.into(), wish.quantity.into())?;
+        let notional = contract.value(points);
+        above(Denial::SessionQuantity, session.max_order_quantity.0.into(), quantity)?;
         above(Denial::SessionNotional, i128::from_le_bytes(session.max_notional), notional)?;
-        above(Denial::SymbolQuantity, own.max_order_quantity.0.into(), wish.quantity.into())?;
+        above(Denial::SymbolQuantity, own.max_order_quantity.0.into(), quantity)?;
         let position = self.position_but(new.account.0, new.symbol.0, Some((wish.life.id, wish.kind)));
         let more = if wish.kind == Kind::New { wish.quantity } else { wish.quantity.saturating_sub(sum.quantity) };
         let reach = match new.side {
@@ -252,18 +255,26 @@ impl Naive {
             _ => position.working_sell - position.net,
         } + i128::from(more);
         if more > 0 {
-            above(Denial::SymbolPosition, own.max_position.0.into(), reach)?;
+            above(Denial::SymbolPosition, own.max_position.0.into(), grain * reach)?;
         }
         if more > 0 && own.no_short != 0 && new.side == 2 && reach > 0 {
-            return Err((Denial::ShortSale, 0, reach));
+            return Err((Denial::ShortSale, 0, grain * reach));
         }
-        above(Denial::FirmQuantity, firm.max_order_quantity.0.into(), wish.quantity.into())?;
+        above(Denial::FirmQuantity, firm.max_order_quantity.0.into(), quantity)?;
         above(Denial::FirmNotional, i128::from_le_bytes(firm.max_notional), notional)?;
         self.firm_has_room(wish, &firm)?;
         if limits.no_self_match != 0 {
             self.meets_none(wish)?;
         }
-        self.is_worth_little(wish, reach, more)
+        self.is_worth_little(wish, reach, more)?;
+        let (smallest, least) = (grain * i128::from(instrument.minimum_quantity.0), instrument.minimum_notional());
+        if quantity < smallest {
+            return Err((Denial::SmallestQuantity, smallest, quantity));
+        }
+        match least {
+            Some(least) if notional < least => Err((Denial::SmallestNotional, least, notional)),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that no open order of the account on the other side would trade with this one.
@@ -299,14 +310,14 @@ impl Naive {
         let new = &wish.life.new;
         let limits = &self.accounts[&new.account.0];
         let price = |symbol: u32| i128::from(self.prices.get(&symbol).copied().unwrap_or(0));
-        let times = |value: i128, symbol: u32| value.saturating_mul(self.multipliers[&symbol].into());
+        let times = |value: i128, symbol: u32| self.contracts[&symbol].value(value);
         let worth = |reach: i128, symbol: u32| times(reach.saturating_mul(price(symbol).abs()), symbol).min(MAX_VALUE);
         let worst =
             |position: &PositionView| (position.net + position.working_buy).max(position.working_sell - position.net);
         let position = self.position_but(new.account.0, new.symbol.0, Some((wish.life.id, wish.kind)));
         let gross_limit = i128::from_le_bytes(limits.max_gross_value);
         if gross_limit != 0 && more > 0 && reach > worst(&position) {
-            let others = self.multipliers.keys().filter(|&&symbol| symbol != new.symbol.0);
+            let others = self.contracts.keys().filter(|&&symbol| symbol != new.symbol.0);
             let others = others.map(|&symbol| worth(worst(&self.position(new.account.0, symbol)), symbol));
             let value = others.sum::<i128>() + worth(reach, new.symbol.0);
             if value > gross_limit {
@@ -339,10 +350,10 @@ impl Naive {
         if wish.kind == Kind::New && most != 0 && open + 1 > most {
             return Err((Denial::FirmOpenOrders, most.into(), (open + 1).into()));
         }
-        let multiplier = self.multipliers[&wish.life.new.symbol.0];
+        let contract = self.contracts[&wish.life.new.symbol.0];
         let adds = if wish.kind == Kind::New { wish.quantity } else { wish.quantity.saturating_sub(sum.filled) };
-        let holds = if wish.kind == Kind::Replace { sum.value(false, multiplier) } else { 0 };
-        let wanted = (wish.each().abs() * i128::from(adds.max(0))).checked_mul(multiplier.into()).unwrap_or(i128::MAX);
+        let holds = if wish.kind == Kind::Replace { sum.value(false, &contract) } else { 0 };
+        let wanted = contract.value(wish.each().abs() * i128::from(adds.max(0)));
         let value = if wanted <= holds { 0 } else { used.saturating_sub(holds).saturating_add(wanted) };
         let credit = i128::from_le_bytes(firm.credit);
         if credit != 0 && value > credit { Err((Denial::FirmCredit, credit, value)) } else { Ok(()) }

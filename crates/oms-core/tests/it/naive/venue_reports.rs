@@ -79,10 +79,10 @@ impl Naive {
         if !fills && before.seen() == after.seen() {
             return Vec::new();
         }
-        let multiplier = self.multipliers.get(&life.new.symbol.0).copied().unwrap_or(1);
+        let contract = self.contracts.get(&life.new.symbol.0).copied().unwrap_or_default();
         let value = i128::from(report.last_price.0).abs() * (after.net - before.net);
         let traded = self.traded.entry(life.new.account.0).or_default();
-        *traded += value.saturating_mul(multiplier.into()).clamp(-MAX_VALUE, MAX_VALUE);
+        *traded += contract.value(value).clamp(-MAX_VALUE, MAX_VALUE);
         *self.fills.entry(life.new.account.0).or_default() += u64::from(after.net > before.net);
         note_result(&mut self.results, &life.new, after.net - before.net, report.last_price.0);
         let is_lost = report.status == OrdStatus::Unknown.code();

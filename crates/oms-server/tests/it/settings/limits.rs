@@ -1,7 +1,7 @@
 //! Limits in all files: their values, the messages for bad ones, and their names, which equal those on the page of the
 //! checks.
 
-use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId};
+use tickpath_market::{AccountId, Currency, Notional, Price, Quantity, Symbol, SymbolId};
 use tickpath_oms_core::{AccountLimits, FirmLimits, Instrument, SymbolLimits, TradingHours, checks_table};
 use tickpath_oms_runtime::SessionLimits;
 use tickpath_oms_server::settings::{Settings, account_columns, instrument_columns, symbol_columns};
@@ -42,22 +42,20 @@ fn the_examples_of_the_initial_tables_are_valid() {
     let instrument = Instrument {
         symbol: SymbolId(3),
         venue: settings.venues[0].rules.venue,
-        name: "TXF".parse().expect("a good name"),
         multiplier: 200,
         tick_size: Price::from_whole(1),
         lot: Quantity::from_whole(1),
         lowest_price: Price::from_whole(18_000),
         highest_price: Price::from_whole(22_000),
         hours: [hours(45, 5 * 60 + 45), hours(7 * 60, 21 * 60)],
-        currency: *b"TWD\0",
         rate_limit: 500,
         rate_window_ns: 1_000_000_000,
-        ..Instrument::default()
-    };
+        ..Instrument::named(Symbol::constant("TXF"))
+    }
+    .with_currency(Currency::constant("TWD"));
     assert_eq!(settings.instruments, [instrument]);
     let [limits] = settings.accounts[..] else { panic!("one example") };
     let expected = AccountLimits {
-        currency: *b"USDT",
         order_trade_free: 1_000,
         order_trade_ratio: 50,
         duplicate_window_ns: 200_000_000,
@@ -65,7 +63,8 @@ fn the_examples_of_the_initial_tables_are_valid() {
         max_gross_value: Notional::from_whole(3_000_000).0.to_le_bytes(),
         max_loss: Notional::from_whole(50_000).0.to_le_bytes(),
         ..limits
-    };
+    }
+    .with_currency(Currency::constant("USDT"));
     assert_eq!(limits, expected);
     assert_eq!(settings.firm, None, "nothing is said of the firm");
 }
