@@ -2,9 +2,9 @@
 //! which are messages too, with the sequencer's fields in front.
 
 use tickpath_market::{
-    CancelOrder, ConditionalOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus,
-    OrderDenied, OrderId, OrderType, PositionEffect, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest,
-    SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
+    BookLevel, CancelOrder, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, MassCancel,
+    MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect, ReplaceConditional,
+    ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
 };
 use tickpath_oms_core::{
     AccountLimits, Boot, DefinitionEnd, Denial, Digest, EnterFill, EnterOrder, EnterPosition, Envelope, FirmLimits,
@@ -43,6 +43,8 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>
     Some(match Kind::from_code(kind) {
         Some(Kind::TopOfBook) => ("tick", top_of_book(&flat(payload)?)),
         Some(Kind::Trade) => ("trade", trade(&flat(payload)?)),
+        Some(Kind::BookLevel) => ("book_level", book_level(&flat(payload)?)),
+        Some(Kind::FeedStatus) => ("feed_status", feed_status(&flat(payload)?)),
         Some(Kind::NewOrder) => ("new_order", new_order(&flat(payload)?)),
         Some(Kind::CancelOrder) => ("cancel_order", cancel_order(&flat(payload)?)),
         Some(Kind::ReplaceOrder) => ("replace_order", replace_order(&flat(payload)?)),
@@ -107,11 +109,27 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)>
 }
 
 fn top_of_book(m: &TopOfBook) -> Vec<MessageField> {
-    fields!(m: symbol, bid, bid_quantity, ask, ask_quantity, event_ns)
+    fields!(m: symbol, bid, bid_quantity, ask, ask_quantity, event_ns, wire_age_ns)
 }
 
 fn trade(m: &Trade) -> Vec<MessageField> {
     fields!(m: symbol, price, quantity, aggressor as Side, trade_id, event_ns)
+}
+
+fn book_level(m: &BookLevel) -> Vec<MessageField> {
+    let has = |flag| u8::from(m.flags & flag != 0);
+    fields!(
+        m: symbol, side as Side, price, quantity, snapshot = has(BookLevel::SNAPSHOT), last = has(BookLevel::LAST),
+        sequence, event_ns, wire_age_ns
+    )
+}
+
+fn feed_status(m: &FeedStatus) -> Vec<MessageField> {
+    let symbol: MessageFieldValue = match m.symbol {
+        FeedStatus::ALL_SYMBOLS => "all".into(),
+        symbol => symbol.into(),
+    };
+    fields!(m: condition as FeedCondition, symbol = symbol, connection, value, expected, found, event_ns)
 }
 
 fn new_order(m: &NewOrder) -> Vec<MessageField> {
