@@ -39,7 +39,7 @@ class Taker(tp.Strategy):
             self.filled.add(report.client_order_id)
         return tp.STOP if self.stops and len(self.filled) == self.most else None
 
-    def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+    def on_other(self, event: tp.Event, orders: tp.Orders) -> None:
         self.others.append(event)
 
 
@@ -225,7 +225,7 @@ def test_missing_recording_is_an_error(desk: Desk, tmp_path: Path) -> None:
 @pytest.mark.parametrize("wait", ["block", "busy"])
 def test_ctrl_c_ends_a_run(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
     class Waiting(Taker):
-        def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+        def on_other(self, event: tp.Event, orders: tp.Orders) -> None:
             # After this message the run waits for ticks in vain.
             threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
 
@@ -241,7 +241,7 @@ def test_a_report_ends_a_run_that_waits_for_ticks(desk: Desk, log: Place, wait: 
         def on_report(self, report: tp.Report, orders: tp.Orders) -> tp.Stop | None:
             return tp.STOP if report.status == "canceled" else None
 
-        def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+        def on_other(self, event: tp.Event, orders: tp.Orders) -> None:
             id = orders.submit(BTC, tp.BUY, tp.units(61_000), tp.units("0.001"))
             # Another thread runs while this thread spins.
             threading.Timer(0.1, orders.cancel, (id,)).start()
@@ -254,7 +254,7 @@ def test_a_report_ends_a_run_that_waits_for_ticks(desk: Desk, log: Place, wait: 
 @pytest.mark.parametrize("wait", ["block", "busy"])
 def test_session_closed_by_another_thread_ends_a_run(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
     class Closing(Taker):
-        def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+        def on_other(self, event: tp.Event, orders: tp.Orders) -> None:
             threading.Timer(0.1, orders.close).start()
 
     with tp.connect(log.url) as bus, bus.publisher(log.name) as publisher, desk.open() as orders:
@@ -300,7 +300,7 @@ def test_report_after_the_end_of_a_run_stays_in_the_session(desk: Desk, tmp_path
 @pytest.mark.parametrize("wait", ["block", "busy"])
 def test_run_has_exclusive_use_of_session_events(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
     class Watched(Taker):
-        def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+        def on_other(self, event: tp.Event, orders: tp.Orders) -> None:
             for receive in (orders.poll, orders.wait, lambda: next(orders)):
                 with pytest.raises(tp.InUse, match="a run uses this session"):
                     receive()

@@ -60,7 +60,7 @@ def test_recording_has_a_table_for_each_kind(tmp_path: Path) -> None:
     moment = pl.Datetime("ns", "UTC")
     expected: dict[str, Any] = {"sequence": pl.UInt64, "stamp": pl.UInt64, "time": moment, "symbol": pl.UInt32}
     expected |= dict.fromkeys(["bid", "bid_quantity", "ask", "ask_quantity"], pl.Decimal(19, 8))
-    assert dict(ticks.schema) == {**expected, "event_time": moment}
+    assert dict(ticks.schema) == {**expected, "event_time": moment, "wire_age_ns": pl.UInt32}
     row = ticks.row(0, named=True)
     assert (row["bid"], row["ask_quantity"], row["symbol"]) == (Decimal("64000.25"), Decimal("2.5"), 3)
     assert begun <= row["stamp"] <= tp.now()

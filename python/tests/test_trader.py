@@ -205,7 +205,7 @@ def test_events_are_rows() -> None:
     row = tp.as_dict(tick)
     assert row == {
         **{"event": "TopOfBook", "symbol": 5, "bid": 1, "bid_quantity": 2, "ask": 3, "ask_quantity": 4},
-        **{"event_ns": 6, "stamp": 0, "sequence": None},
+        **{"event_ns": 6, "wire_age_ns": 0, "stamp": 0, "sequence": None},
     }
     assert json.loads(json.dumps(row)) == row
     assert tp.as_dict(tp.Foreign(b"x", 3, '{"key":"a"}')) == {
@@ -214,7 +214,8 @@ def test_events_are_rows() -> None:
     assert tp.as_dict(tp.Gap(None)) == {"event": "Gap", "missed": None}
     # A row has every field of its event.
     kinds = ("getset_descriptor", "member_descriptor")
-    for kind in (tp.TopOfBook, tp.Trade, tp.Message, tp.Foreign, tp.Gap, tp.Report, tp.Denial, tp.Notice, tp.Pulled):
+    ticks = (tp.TopOfBook, tp.Trade, tp.BookLevel, tp.FeedStatus)
+    for kind in (*ticks, tp.Message, tp.Foreign, tp.Gap, tp.Report, tp.Denial, tp.Notice, tp.Pulled):
         names = {name for name, value in vars(kind).items() if type(value).__name__ in kinds}
         assert names == set(tp._events._FIELDS[kind]), kind
     with pytest.raises(TypeError, match="is no event"):

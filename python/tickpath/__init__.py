@@ -3,13 +3,14 @@
     import tickpath as tp
 
     with tp.connect("shm://") as bus, bus.subscribe("ticks") as ticks:
-        for event in ticks:  # TopOfBook | Trade | Message | Foreign | Gap
+        for event in ticks:  # TopOfBook | Trade | BookLevel | FeedStatus | Message | Foreign | Gap
             ...
 
-Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` converts a price to a Decimal. `tp.TOP_OF_BOOK`
-and `tp.TRADE` are the numpy records of a tick and a trade; numpy is imported at their first use. Exceptions are in
-`tickpath.errors`, `async for` in `tickpath.aio`, the benches in `tickpath.lab`. `tp.run` and `tp.orders` trade;
-`tp.recording`, `tp.journal` and `tp.blotter` give tables.
+Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` converts a price to a Decimal. `tp.TOP_OF_BOOK`,
+`tp.TRADE`, `tp.BOOK_LEVEL` and `tp.FEED_STATUS` are the numpy records of a tick, a trade, a level of a book and an event
+of a feed; numpy is imported at their first use. `tp.OrderBook` builds a book. Exceptions are in `tickpath.errors`,
+`async for` in `tickpath.aio`, the benches in `tickpath.lab`. `tp.run` and `tp.orders` trade; `tp.recording`,
+`tp.journal` and `tp.blotter` give tables.
 """
 
 from decimal import MAX_PREC, Context, Decimal, Inexact, InvalidOperation
@@ -18,10 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ._native import (
     Blotter,
+    BookLevel,
     Bridge,
     Bus,
     Carried,
     Denial,
+    FeedStatus,
     Foreign,
     Frame,
     Gap,
@@ -31,6 +34,7 @@ from ._native import (
     MultiSubscriber,
     Notice,
     NotTaken,
+    OrderBook,
     Orders,
     Publisher,
     Puller,
@@ -84,6 +88,8 @@ if TYPE_CHECKING:
 
     TOP_OF_BOOK: np.dtype[np.void]
     TRADE: np.dtype[np.void]
+    BOOK_LEVEL: np.dtype[np.void]
+    FEED_STATUS: np.dtype[np.void]
     __version__: str
 
 __all__ = [
@@ -93,6 +99,7 @@ __all__ = [
     "STOP",
     "BatchError",
     "Blotter",
+    "BookLevel",
     "Bridge",
     "Bus",
     "Carried",
@@ -100,6 +107,7 @@ __all__ = [
     "ConnectError",
     "Denial",
     "Event",
+    "FeedStatus",
     "Foreign",
     "Forked",
     "Frame",
@@ -116,6 +124,7 @@ __all__ = [
     "NotSent",
     "NotTaken",
     "Notice",
+    "OrderBook",
     "Orders",
     "OutcomeUnknown",
     "PublishError",
@@ -156,7 +165,7 @@ __all__ = [
     "when",
 ]
 
-Event = TopOfBook | Trade | Message | Foreign | Gap
+Event = TopOfBook | Trade | BookLevel | FeedStatus | Message | Foreign | Gap
 """An event of a subscriber."""
 
 BUY: Final = 1
@@ -210,7 +219,7 @@ _RECORDS: dict[str, Any] = {
         ("ask_quantity", "<i8"),
         ("event_ns", "<u8"),
         ("symbol", "<u4"),
-        ("reserved", "<u4"),
+        ("wire_age_ns", "<u4"),
     ],
     "TRADE": [
         ("price", "<i8"),
@@ -220,6 +229,27 @@ _RECORDS: dict[str, Any] = {
         ("symbol", "<u4"),
         ("aggressor", "u1"),
         ("reserved", "u1", (3,)),
+    ],
+    "BOOK_LEVEL": [
+        ("price", "<i8"),
+        ("quantity", "<i8"),
+        ("event_ns", "<u8"),
+        ("sequence", "<u8"),
+        ("symbol", "<u4"),
+        ("wire_age_ns", "<u4"),
+        ("side", "u1"),
+        ("flags", "u1"),
+        ("reserved", "u1", (6,)),
+    ],
+    "FEED_STATUS": [
+        ("event_ns", "<u8"),
+        ("value", "<i8"),
+        ("expected", "<u8"),
+        ("found", "<u8"),
+        ("symbol", "<u4"),
+        ("condition", "u1"),
+        ("connection", "u1"),
+        ("reserved", "u1", (10,)),
     ],
 }
 

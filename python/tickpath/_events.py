@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._native import (
+    BookLevel,
     Denial,
+    FeedStatus,
     Foreign,
     Gap,
     InDoubt,
@@ -28,8 +30,15 @@ __all__ = ["as_dict", "wait_any"]
 _ORDER_ID = ("client_order_id", "request")
 
 _FIELDS: dict[type, tuple[str, ...]] = {
-    TopOfBook: ("symbol", "bid", "bid_quantity", "ask", "ask_quantity", "event_ns", "stamp", "sequence"),
+    TopOfBook: ("symbol", "bid", "bid_quantity", "ask", "ask_quantity", "event_ns", "wire_age_ns", "stamp", "sequence"),
     Trade: ("symbol", "price", "quantity", "aggressor", "trade_id", "event_ns", "stamp", "sequence"),
+    BookLevel: (
+        *("symbol", "side", "price", "quantity", "flags", "exchange_sequence", "event_ns", "wire_age_ns", "stamp"),
+        "sequence",
+    ),
+    FeedStatus: (
+        *("condition", "symbol", "connection", "value", "expected", "found", "event_ns", "stamp", "sequence"),
+    ),
     Message: ("kind", "payload", "stamp", "sequence"),
     Foreign: ("payload", "sequence", "details"),
     Gap: ("missed",),

@@ -6,10 +6,12 @@ from typing_extensions import Buffer
 
 __all__ = [
     "Blotter",
+    "BookLevel",
     "Bridge",
     "Bus",
     "Carried",
     "Denial",
+    "FeedStatus",
     "Foreign",
     "Frame",
     "Gap",
@@ -20,6 +22,7 @@ __all__ = [
     "MultiSubscriber",
     "NotTaken",
     "Notice",
+    "OrderBook",
     "Orders",
     "Publisher",
     "Pulled",
@@ -323,12 +326,12 @@ class Publisher:
     """Publisher of one topic. Use it in a `with` block, or close it."""
 
     def publish(self, data: _Data, kind: int | None = None, *, stamp: int | None = None) -> None:
-        """Publishes one message: bytes with a kind of 16 to 255, a TopOfBook or a Trade. `stamp` is in ticks of the
-        host's clock, by default now.
+        """Publishes one message: bytes with a kind of 16 to 255, a TopOfBook, a Trade, a BookLevel or a FeedStatus.
+        `stamp` is in ticks of the host's clock, by default now.
         """
     def publish_batch(self, batch: Iterable[_Data], kind: int | None = None, *, stamp: int | None = None) -> None:
-        """Publishes messages with one stamp, as cheaply as the transport can: ticks, trades and messages, also mixed,
-        bytes of the given kind, or a numpy array of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
+        """Publishes messages with one stamp, as cheaply as the transport can: events, also mixed, bytes of the given
+        kind, or a numpy array of `tickpath.TOP_OF_BOOK`, `TRADE`, `BOOK_LEVEL` or `FEED_STATUS`.
         """
     def resend(self) -> None:
         """Determines the outcome of messages that the last call left unknown, and sends them again if necessary."""
@@ -356,9 +359,10 @@ class Subscriber:
         Small messages are cheaper to poll.
         """
     def poll_into(self, array: Any, stamps: Any | None = None) -> int:
-        """Copies available ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as
-        many as fit, at most 65,536; returns their number. Copying stops before any other event, which `poll(1)`
-        returns. The stamp of each goes into `stamps`, a uint64 array of the same length, if given.
+        """Copies available ticks into an array of `tickpath.TOP_OF_BOOK`, trades into one of `TRADE`, levels of books
+        into one of `BOOK_LEVEL`, or events of a feed into one of `FEED_STATUS`, as many as fit, at most 65,536; returns
+        their number. Copying stops before any other event, which `poll(1)` returns. The stamp of each goes into
+        `stamps`, a uint64 array of the same length, if given.
         """
     def __aiter__(self) -> AsyncIterator[_Event]: ...
     def _attempt(self) -> _Event | None: ...
@@ -488,8 +492,8 @@ class Pulled:
     """A message that was pulled from a queue."""
 
     @property
-    def message(self) -> TopOfBook | Trade | Message:
-        """The message: a TopOfBook, a Trade or a Message."""
+    def message(self) -> TopOfBook | Trade | BookLevel | FeedStatus | Message:
+        """The message: a TopOfBook, a Trade, a BookLevel, a FeedStatus or a Message."""
     @property
     def redelivered(self) -> bool:
         """True if a puller may have received the message before."""
@@ -514,6 +518,7 @@ class TopOfBook:
         symbol: int = 0,
         stamp: int = 0,
         sequence: int | None = None,
+        wire_age_ns: int = 0,
     ) -> Self:
         """Creates an event to publish; `units` makes prices and quantities."""
     @staticmethod
@@ -525,7 +530,7 @@ class TopOfBook:
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
-    def __reduce__(self) -> tuple[type[Self], tuple[int, int, int, int, int, int, int, int | None]]: ...
+    def __reduce__(self) -> tuple[type[Self], tuple[int, int, int, int, int, int, int, int | None, int]]: ...
     @property
     def bid(self) -> int:
         """The best bid, in units of 10⁻⁸."""
@@ -552,6 +557,9 @@ class TopOfBook:
         """Sequence number in the topic, from 0; None where the transport counts none, and in an event that the program
         made.
         """
+    @property
+    def wire_age_ns(self) -> int:
+        """Time from the packet's arrival at the feed's host to the stamp, in nanoseconds; 0 if unknown."""
 
 @final
 class Trade:
@@ -607,6 +615,186 @@ class Trade:
         """
 
 @final
+class BookLevel:
+    """A level of an order book: its new quantity. A message of the exchange is as many of these in a row as it changes
+    levels; OrderBook applies them.
+    """
+
+    SNAPSHOT: Final = 1
+    """Flag of a snapshot's first level: the book is emptied before it."""
+    LAST: Final = 2
+    """Flag of a message's last level: the book is complete after it."""
+    def __new__(
+        cls,
+        side: int,
+        price: int,
+        quantity: int,
+        flags: int = 2,
+        exchange_sequence: int = 0,
+        event_ns: int = 0,
+        symbol: int = 0,
+        wire_age_ns: int = 0,
+        stamp: int = 0,
+        sequence: int | None = None,
+    ) -> Self:
+        """Creates an event to publish; `units` makes prices and quantities."""
+    @staticmethod
+    def from_bytes(payload: bytes) -> BookLevel:
+        """Decodes an event from its bytes."""
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: object, /) -> Self: ...
+    def __bytes__(self) -> bytes: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[type[Self], tuple[int, int, int, int, int, int, int, int, int, int | None]]: ...
+    @property
+    def side(self) -> int:
+        """BUY for bids, SELL for offers; 0 in a message that changes no level."""
+    @property
+    def price(self) -> int:
+        """The price of the level, in units of 10⁻⁸."""
+    @property
+    def quantity(self) -> int:
+        """The new quantity of the level, in units of 10⁻⁸; 0 removes the level."""
+    @property
+    def flags(self) -> int:
+        """Sum of SNAPSHOT, for the first level of a snapshot, and LAST, for the last level of a message of the
+        exchange.
+        """
+    @property
+    def exchange_sequence(self) -> int:
+        """The exchange's sequence number of its message."""
+    @property
+    def event_ns(self) -> int:
+        """The exchange's own time, in nanoseconds since the Unix epoch; 0 if none was given."""
+    @property
+    def symbol(self) -> int:
+        """The instrument's number."""
+    @property
+    def wire_age_ns(self) -> int:
+        """Time from the packet's arrival at the feed's host to the stamp, in nanoseconds; 0 if unknown."""
+    @property
+    def stamp(self) -> int:
+        """Time of publication, in ticks of the publisher's clock; 0 in an event that the program made."""
+    @property
+    def sequence(self) -> int | None:
+        """Sequence number in the topic, from 0; None where the transport counts none, and in an event that the program
+        made.
+        """
+
+@final
+class FeedStatus:
+    """An event of a feed: its connections, and the validity of its books."""
+
+    CONNECTED: Final = 1
+    """A connection to the exchange is up and subscribed."""
+    DISCONNECTED: Final = 2
+    """A connection has ended."""
+    GAP: Final = 3
+    """Updates of a book are missing."""
+    BOOK_VALID: Final = 4
+    """A book is valid again."""
+    SILENCE: Final = 5
+    """Nothing has arrived for longer than the exchange allows."""
+    MAINTENANCE: Final = 6
+    """The exchange announces maintenance or the end of the connection."""
+    CLOCK_OFFSET: Final = 7
+    """The offset of the exchange's clock was measured."""
+    ALL_SYMBOLS: Final = 4294967295
+    """Symbol of an event that concerns all instruments."""
+    def __new__(
+        cls,
+        condition: int,
+        symbol: int = 4294967295,
+        connection: int = 0,
+        value: int = 0,
+        expected: int = 0,
+        found: int = 0,
+        event_ns: int = 0,
+        stamp: int = 0,
+        sequence: int | None = None,
+    ) -> Self:
+        """Creates an event to publish."""
+    @staticmethod
+    def from_bytes(payload: bytes) -> FeedStatus:
+        """Decodes an event from its bytes."""
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: object, /) -> Self: ...
+    def __bytes__(self) -> bytes: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[type[Self], tuple[int, int, int, int, int, int, int, int, int | None]]: ...
+    @property
+    def condition(self) -> int:
+        """Kind of the event: CONNECTED, DISCONNECTED, GAP, BOOK_VALID, SILENCE, MAINTENANCE or CLOCK_OFFSET."""
+    @property
+    def symbol(self) -> int:
+        """The instrument's number; ALL_SYMBOLS if the event concerns all."""
+    @property
+    def connection(self) -> int:
+        """Connection of the event, from 0."""
+    @property
+    def value(self) -> int:
+        """A silence, or the offset of the exchange's clock, in nanoseconds; 0 for other conditions."""
+    @property
+    def expected(self) -> int:
+        """Sequence number that the next update should have followed, for a gap."""
+    @property
+    def found(self) -> int:
+        """Sequence number that it follows, for a gap."""
+    @property
+    def event_ns(self) -> int:
+        """Time of the event at the feed's host, in nanoseconds since the Unix epoch."""
+    @property
+    def stamp(self) -> int:
+        """Time of publication, in ticks of the publisher's clock; 0 in an event that the program made."""
+    @property
+    def sequence(self) -> int | None:
+        """Sequence number in the topic, from 0; None where the transport counts none, and in an event that the program
+        made.
+        """
+
+@final
+class OrderBook:
+    """The order book of one instrument, from the events of its feed. It names why it is not valid: it is empty and
+    invalid until the end of a snapshot, and again after a gap, the end of the last connection, or a loss of messages.
+    """
+
+    def __new__(cls, symbol: int) -> Self:
+        """Creates the book of an instrument, by its number."""
+    def apply(self, event: _Event) -> bool:
+        """Applies an event of a subscriber: a BookLevel, a FeedStatus, or a Gap of the topic; other events and other
+        instruments change nothing. Returns True if the event completes a message of the exchange, so that the book can
+        be read if it is valid.
+        """
+    @property
+    def is_valid(self) -> bool:
+        """True if the book may be used."""
+    @property
+    def invalid_because(self) -> str | None:
+        """Reason why the book must not be used, as a sentence; None if it is valid."""
+    @property
+    def best(self) -> tuple[int, int, int, int] | None:
+        """The best bid, its quantity, the best offer and its quantity; None if the book is not valid or a side is
+        empty.
+        """
+    def bids(self, depth: int | None = None) -> list[tuple[int, int]]:
+        """Returns the bids, best first, up to a depth: the price and the quantity of each. Check `is_valid` first."""
+    def asks(self, depth: int | None = None) -> list[tuple[int, int]]:
+        """Returns the offers, best first, up to a depth: the price and the quantity of each. Check `is_valid` first."""
+    @property
+    def symbol(self) -> int:
+        """The instrument's number."""
+    @property
+    def sequence(self) -> int:
+        """The exchange's sequence number of the last message; 0 before the first."""
+    @property
+    def event_ns(self) -> int:
+        """The exchange's time of the last message, in nanoseconds since the Unix epoch; 0 if none was given."""
+
+@final
 class Trigger:
     """A condition on a price, or two conditions: `a & b` if both must hold at once, `a | b` if one suffices."""
 
@@ -620,7 +808,7 @@ class Trigger:
 
 @final
 class Message:
-    """A message of any kind other than TopOfBook and Trade."""
+    """A message of a kind that has no class of its own."""
 
     def __new__(cls, kind: int, payload: bytes, stamp: int = 0, sequence: int | None = None) -> Self:
         """Creates a message to publish."""
@@ -1013,6 +1201,12 @@ class Recording:
     def trades(self) -> Table:
         """The trades."""
     @property
+    def book_levels(self) -> Table:
+        """The levels of order books, as they changed."""
+    @property
+    def feed_events(self) -> Table:
+        """The events of feeds: their connections, and the validity of their books."""
+    @property
     def messages(self) -> Table:
         """The messages of all other kinds, as bytes."""
     @property
@@ -1060,7 +1254,7 @@ def trade(
     check's name.
     """
 
-_Event: TypeAlias = TopOfBook | Trade | Message | Foreign | Gap
-_Data: TypeAlias = Buffer | TopOfBook | Trade | Message | Foreign
+_Event: TypeAlias = TopOfBook | Trade | BookLevel | FeedStatus | Message | Foreign | Gap
+_Data: TypeAlias = Buffer | TopOfBook | Trade | BookLevel | FeedStatus | Message | Foreign
 _Told: TypeAlias = Report | Gap | NotTaken | InDoubt | Notice
-_Cause: TypeAlias = TopOfBook | Trade | Message | int
+_Cause: TypeAlias = TopOfBook | Trade | BookLevel | Message | int

@@ -36,6 +36,8 @@ class Stop(Enum):
 
 Tick = _native.TopOfBook | _native.Trade
 
+Other = _native.BookLevel | _native.FeedStatus | _native.Message | _native.Foreign | _native.Gap
+
 
 class Strategy:
     """Base class of strategies, whose methods handle ticks and reports. Each method may return STOP, which ends the
@@ -52,10 +54,10 @@ class Strategy:
         """
         return None
 
-    def on_other(
-        self, event: _native.Message | _native.Foreign | _native.Gap, orders: _native.Orders
-    ) -> Stop | None:
-        """Handles any other event of the topic. By default a Gap is logged."""
+    def on_other(self, event: Other, orders: _native.Orders) -> Stop | None:
+        """Handles any other event of the topic: for an OrderBook, a BookLevel, a FeedStatus and a Gap. By default a Gap
+        is logged.
+        """
         if isinstance(event, _native.Gap):
             _warn(f"ticks were missed: {'an unknown number' if event.missed is None else event.missed}")
         return None

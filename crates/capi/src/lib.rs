@@ -7,6 +7,7 @@
 //!                          ├───── tp_pusher_open ─────> tp_pusher ───── push, push_batch
 //!                          └───── tp_puller_open ─────> tp_puller ───── pull ─> tp_pulled
 //!
+//!   tp_book_new(symbol) ──────────────────────────────> tp_book ─────── apply, status; is_valid, best, levels
 //!   tp_orders_open(config) ───────────────────────────> tp_orders ───── submit, cancel, replace; poll ─> tp_order_event
 //! ```
 //! Each of these is a handle (`handle.rs`), which lets no panic pass into C and refuses use after a fork. C's arguments
@@ -46,7 +47,13 @@ mod clock;
 
 mod orders;
 
+mod book;
+
 pub use argument::{tp_fate, tp_slice};
+pub use book::{
+    tp_book, tp_book_apply, tp_book_best, tp_book_free, tp_book_is_valid, tp_book_levels, tp_book_lost_messages,
+    tp_book_new, tp_book_status, tp_book_validity, tp_depth_level,
+};
 pub use bus::{tp_bus, tp_bus_close, tp_bus_remove, tp_bus_remove_queue, tp_bus_waiting, tp_connect};
 pub use clock::{tp_now, tp_now_ns, tp_ns_between, tp_utc_ns};
 pub use config::{
@@ -66,7 +73,10 @@ pub use request::{
     tp_cancel_order, tp_new_order, tp_order_type, tp_position_effect, tp_replace_order, tp_side, tp_time_in_force,
 };
 pub use status::{tp_last_error, tp_status};
-pub use tick::{TP_KIND_TOP_OF_BOOK, TP_KIND_TRADE, TP_SCALE, tp_top_of_book, tp_trade};
+pub use tick::{
+    TP_ALL_SYMBOLS, TP_BOOK_LAST, TP_BOOK_SNAPSHOT, TP_KIND_BOOK_LEVEL, TP_KIND_FEED_STATUS, TP_KIND_TOP_OF_BOOK,
+    TP_KIND_TRADE, TP_SCALE, tp_book_level, tp_feed_condition, tp_feed_status, tp_top_of_book, tp_trade,
+};
 pub use topic::{
     TP_NO_SEQUENCE, TP_NOW, TP_TOKEN_BYTES, tp_event, tp_event_type, tp_on_event, tp_publisher, tp_publisher_close,
     tp_publisher_idle, tp_publisher_open, tp_publisher_publish, tp_publisher_publish_batch, tp_publisher_resend,
@@ -76,7 +86,7 @@ pub use topic::{
 
 /// Version of the interface that this header describes. It grows when something is appended; existing items stay
 /// unchanged.
-pub const TP_ABI_VERSION: u32 = 2;
+pub const TP_ABI_VERSION: u32 = 3;
 
 /// Returns the version of the loaded library's interface. A program that was built with this header needs
 /// TP_ABI_VERSION or higher.
@@ -94,4 +104,5 @@ const _: () = {
     moves::<tp_pusher>();
     moves::<tp_puller>();
     moves::<tp_orders>();
+    moves::<tp_book>();
 };

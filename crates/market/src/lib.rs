@@ -39,16 +39,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`replay`] reads and writes recordings of market data.
+//! [`OrderBook`] builds an instrument's book from [`BookLevel`] and [`FeedStatus`] messages, and reports why it is not
+//! valid. [`replay`] reads and writes recordings of market data.
 //!
 //! Invariant: a price is an `i64` with eight decimals; no floating point comes near money.
 
+mod book;
 mod conditional;
 mod message;
 mod number;
 pub mod replay;
 mod request;
 
+pub use book::{BookChange, DepthLevel, Invalidity, OrderBook};
 pub use conditional::{
     Condition, ConditionalOrder, ReplaceConditional, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };

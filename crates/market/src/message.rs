@@ -266,6 +266,12 @@ impl BookLevel {
     pub const SNAPSHOT: u8 = 1;
     /// Flag of a message's last level: the book is complete after it.
     pub const LAST: u8 = 2;
+
+    /// Checks the side and the flags.
+    pub fn check(&self) -> Result<(), MessageError> {
+        check_code("side", self.side, self.side == 0 || Side::from_code(self.side).is_some())?;
+        check_code("flags", self.flags, self.flags & !(Self::SNAPSHOT | Self::LAST) == 0)
+    }
 }
 
 /// An event of a feed: its connections, and the validity of its books.
@@ -293,6 +299,11 @@ pub struct FeedStatus {
 impl FeedStatus {
     /// Value of [`FeedStatus::symbol`] for events of all instruments.
     pub const ALL_SYMBOLS: SymbolId = SymbolId(u32::MAX);
+
+    /// Checks the code of the condition.
+    pub fn check(&self) -> Result<(), MessageError> {
+        check_code("condition", self.condition, FeedCondition::from_code(self.condition).is_some())
+    }
 }
 
 /// A new order. One cache line in the log.

@@ -118,11 +118,19 @@ fn trade(m: &Trade) -> Vec<MessageField> {
 }
 
 fn book_level(m: &BookLevel) -> Vec<MessageField> {
-    fields!(m: symbol, side as Side, price, quantity, sequence, flags, event_ns, wire_age_ns)
+    let has = |flag| u8::from(m.flags & flag != 0);
+    fields!(
+        m: symbol, side as Side, price, quantity, snapshot = has(BookLevel::SNAPSHOT), last = has(BookLevel::LAST),
+        sequence, event_ns, wire_age_ns
+    )
 }
 
 fn feed_status(m: &FeedStatus) -> Vec<MessageField> {
-    fields!(m: symbol, condition as FeedCondition, connection, value, expected, found, event_ns)
+    let symbol: MessageFieldValue = match m.symbol {
+        FeedStatus::ALL_SYMBOLS => "all".into(),
+        symbol => symbol.into(),
+    };
+    fields!(m: condition as FeedCondition, symbol = symbol, connection, value, expected, found, event_ns)
 }
 
 fn new_order(m: &NewOrder) -> Vec<MessageField> {

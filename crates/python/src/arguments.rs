@@ -6,7 +6,8 @@ use pyo3::types::PyString;
 use tickpath_market::{OrderType, TimeInForce};
 use tickpath_oms_client::Since;
 
-use crate::event::stamp_of;
+use crate::book_event::PyBookLevel;
+use crate::event::{PyMessage, PyTopOfBook, PyTrade};
 
 /// A symbol given by Python: its number or its name.
 pub enum GivenSymbol<'a> {
@@ -28,6 +29,24 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol<'a> {
 
 pub fn cause_of(cause: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
     cause.map_or(Ok(0), stamp_of)
+}
+
+/// Returns the stamp of an event given as a cause, or the stamp given directly.
+fn stamp_of(cause: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if let Ok(tick) = cause.cast::<PyTopOfBook>() {
+        return Ok(tick.get().stamp);
+    }
+    if let Ok(trade) = cause.cast::<PyTrade>() {
+        return Ok(trade.get().stamp);
+    }
+    if let Ok(level) = cause.cast::<PyBookLevel>() {
+        return Ok(level.get().stamp);
+    }
+    if let Ok(message) = cause.cast::<PyMessage>() {
+        return Ok(message.get().stamp);
+    }
+    let sentence = "a cause is the TopOfBook, Trade, BookLevel or Message that the request answers, or its stamp";
+    cause.extract().map_err(|_| PyTypeError::new_err(sentence))
 }
 
 pub fn since_name(since: Since) -> &'static str {

@@ -7,13 +7,17 @@ use tickpath_bus::{LendOutcome, LentMessage, SubscriptionEvent};
 use tickpath_market::{self as market, Kind};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::event::{PyForeign, PyGap, PyMessage, PyTopOfBook, PyTrade, kind_of_records};
+use crate::book_event::{PyBookLevel, PyFeedStatus};
+use crate::event::{PyForeign, PyGap, PyMessage, PyTopOfBook, PyTrade};
+use crate::record::record_bytes;
 
 /// An event without a Python object: a copy, or a lent message of any kind.
 #[derive(Debug)]
 pub enum BufferedEvent {
     TopOfBook(PyTopOfBook),
     Trade(PyTrade),
+    BookLevel(PyBookLevel),
+    FeedStatus(PyFeedStatus),
     Message { kind: u8, payload: Payload, stamp: u64, sequence: Option<u64> },
     Foreign { payload: Payload, sequence: Option<u64>, details: Option<Box<str>> },
     Lent(LentMessage),
@@ -46,11 +50,13 @@ impl BufferedEvent {
         }
     }
 
-    /// Copies a message, as a tick or a trade if it is one.
+    /// Copies a message, as an event of its own class if its kind has one.
     #[inline]
     pub fn of_message(message: &tickpath_bus::Message<'_>) -> Self {
         const TOP_OF_BOOK: u8 = Kind::TopOfBook.code();
         const TRADE: u8 = Kind::Trade.code();
+        const BOOK_LEVEL: u8 = Kind::BookLevel.code();
+        const FEED_STATUS: u8 = Kind::FeedStatus.code();
         let tickpath_bus::Message { sequence, stamp, kind, payload, .. } = *message;
         if kind == TOP_OF_BOOK
             && let Ok(m) = market::TopOfBook::read_from_bytes(payload)
@@ -62,6 +68,16 @@ impl BufferedEvent {
         {
             return Self::Trade(PyTrade::of(&m, stamp, sequence));
         }
+        if kind == BOOK_LEVEL
+            && let Ok(m) = market::BookLevel::read_from_bytes(payload)
+        {
+            return Self::BookLevel(PyBookLevel::of(&m, stamp, sequence));
+        }
+        if kind == FEED_STATUS
+            && let Ok(m) = market::FeedStatus::read_from_bytes(payload)
+        {
+            return Self::FeedStatus(PyFeedStatus::of(&m, stamp, sequence));
+        }
         Self::Message { kind, payload: Payload::from_slice(payload), stamp, sequence }
     }
 
@@ -72,46 +88,51 @@ impl BufferedEvent {
 
     /// Converts a copied message to a lent message that owns the copy; returns all else unchanged.
     pub fn into_lent(self) -> Self {
-        let (kind, payload, stamp, sequence) = match self {
-            Self::TopOfBook(tick) => {
-                (Kind::TopOfBook.code(), tick.message().as_bytes().to_vec(), tick.stamp, tick.sequence)
+        let lent = self.with_record(|kind, payload, stamp, sequence| {
+            LentMessage::new(sequence, stamp, kind.code(), payload.to_vec())
+        });
+        match (lent, self) {
+            (Some(lent), _) => Self::Lent(lent),
+            (None, Self::Message { kind, payload, stamp, sequence }) => {
+                Self::Lent(LentMessage::new(sequence, stamp, kind, payload.into_vec()))
             }
-            Self::Trade(trade) => {
-                (Kind::Trade.code(), trade.message().as_bytes().to_vec(), trade.stamp, trade.sequence)
-            }
-            Self::Message { kind, payload, stamp, sequence } => (kind, payload.into_vec(), stamp, sequence),
-            other => return other,
-        };
-        Self::Lent(LentMessage::new(sequence, stamp, kind, payload))
+            (None, other) => other,
+        }
     }
 
-    /// Returns the kind of a tick or a trade.
+    /// Returns the kind of a record.
     pub fn kind(&self) -> Option<u8> {
         match self {
-            Self::TopOfBook(_) => Some(Kind::TopOfBook.code()),
-            Self::Trade(_) => Some(Kind::Trade.code()),
-            Self::Lent(lent) => kind_of_records(lent.payload().len()).filter(|&kind| kind == lent.kind),
-            _ => None,
+            Self::Lent(lent) => {
+                record_bytes(lent.kind).filter(|&bytes| bytes == lent.payload().len()).map(|_| lent.kind)
+            }
+            other => other.with_record(|kind, _, _, _| kind.code()),
         }
     }
 
-    /// Appends the bytes of a tick or a trade, and its stamp.
+    /// Appends the bytes of a record, and its stamp.
     pub fn append(&self, records: &mut Vec<u8>, stamps: &mut Vec<u64>) {
+        let mut append = |payload: &[u8], stamp| {
+            records.extend_from_slice(payload);
+            stamps.push(stamp);
+        };
         match self {
-            Self::TopOfBook(tick) => {
-                records.extend_from_slice(tick.message().as_bytes());
-                stamps.push(tick.stamp);
+            Self::Lent(lent) => append(lent.payload(), lent.stamp),
+            other => {
+                other.with_record(|_, payload, stamp, _| append(payload, stamp));
             }
-            Self::Trade(trade) => {
-                records.extend_from_slice(trade.message().as_bytes());
-                stamps.push(trade.stamp);
-            }
-            Self::Lent(lent) => {
-                records.extend_from_slice(lent.payload());
-                stamps.push(lent.stamp);
-            }
-            _ => {}
         }
+    }
+
+    /// Passes the kind, the bytes, the stamp and the sequence number of a copied record to `act`.
+    fn with_record<R>(&self, act: impl FnOnce(Kind, &[u8], u64, Option<u64>) -> R) -> Option<R> {
+        Some(match self {
+            Self::TopOfBook(one) => act(Kind::TopOfBook, one.message().as_bytes(), one.stamp, one.sequence),
+            Self::Trade(one) => act(Kind::Trade, one.message().as_bytes(), one.stamp, one.sequence),
+            Self::BookLevel(one) => act(Kind::BookLevel, one.message().as_bytes(), one.stamp, one.sequence),
+            Self::FeedStatus(one) => act(Kind::FeedStatus, one.message().as_bytes(), one.stamp, one.sequence),
+            _ => return None,
+        })
     }
 
     pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -125,6 +146,8 @@ impl BufferedEvent {
         Ok(match self {
             Self::TopOfBook(tick) => Py::new(py, *tick)?.into_any(),
             Self::Trade(trade) => Py::new(py, *trade)?.into_any(),
+            Self::BookLevel(level) => Py::new(py, *level)?.into_any(),
+            Self::FeedStatus(status) => Py::new(py, *status)?.into_any(),
             Self::Message { kind, payload, stamp, sequence } => {
                 let (kind, stamp, sequence) = (*kind, *stamp, *sequence);
                 Py::new(py, PyMessage { kind, payload: bytes(payload)?, stamp, sequence })?.into_any()

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
-use tickpath_market::{self as market, Kind, Price, Quantity, SymbolId};
+use tickpath_market::{self as market, Price, Quantity, SymbolId};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The best bid and offer of an instrument.
@@ -29,6 +29,8 @@ pub struct PyTopOfBook {
     /// Sequence number in the topic, from 0; None where the transport counts none, and in an event that the program
     /// made.
     pub sequence: Option<u64>,
+    /// Time from the packet's arrival at the feed's host to the stamp, in nanoseconds; 0 if unknown.
+    wire_age_ns: u32,
 }
 
 /// One trade at the exchange.
@@ -54,7 +56,7 @@ pub struct PyTrade {
     pub sequence: Option<u64>,
 }
 
-/// A message of any kind other than TopOfBook and Trade.
+/// A message of a kind that has no class of its own.
 #[pyclass(name = "Message", frozen, get_all, module = "tickpath")]
 #[derive(Debug)]
 pub struct PyMessage {
@@ -91,8 +93,8 @@ pub struct PyGap {
 }
 
 /// Call that recreates an object, for pickling: its class and its arguments.
-type PickleCall<'py, T> = (Bound<'py, PyType>, T);
-type TickParts = (i64, i64, i64, i64, u64, u32, u64, Option<u64>);
+pub type PickleCall<'py, T> = (Bound<'py, PyType>, T);
+type TickParts = (i64, i64, i64, i64, u64, u32, u64, Option<u64>, u32);
 type TradeParts = (i64, i64, u64, u64, u32, u8, u64, Option<u64>);
 
 /// A price or a quantity given by Python, in units of 10⁻⁸.
@@ -116,7 +118,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Units {
 }
 
 /// Formats the arguments of an event that differ from their defaults: nonzero values, and the sequence number if any.
-fn optional_arguments(parts: &[(&str, u64)], sequence: Option<u64>) -> String {
+pub fn optional_arguments(parts: &[(&str, u64)], sequence: Option<u64>) -> String {
     let sequence = sequence.map(|sequence| ("sequence", sequence));
     let shown = parts.iter().copied().filter(|(_, value)| *value != 0).chain(sequence);
     shown.fold(String::new(), |text, (name, value)| text + &format!(", {name}={value}"))
@@ -125,7 +127,9 @@ fn optional_arguments(parts: &[(&str, u64)], sequence: Option<u64>) -> String {
 #[pymethods]
 impl PyTopOfBook {
     #[new]
-    #[pyo3(signature = (bid, bid_quantity, ask, ask_quantity, event_ns = 0, symbol = 0, stamp = 0, sequence = None))]
+    #[pyo3(signature = (
+        bid, bid_quantity, ask, ask_quantity, event_ns = 0, symbol = 0, stamp = 0, sequence = None, wire_age_ns = 0
+    ))]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn new(
         bid: Units,
@@ -136,9 +140,10 @@ impl PyTopOfBook {
         symbol: u32,
         stamp: u64,
         sequence: Option<u64>,
+        wire_age_ns: u32,
     ) -> Self {
         let [bid, bid_quantity, ask, ask_quantity] = [bid, bid_quantity, ask, ask_quantity].map(|units| units.0);
-        Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence }
+        Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence, wire_age_ns }
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -147,8 +152,9 @@ impl PyTopOfBook {
 
     /// Returns the constructor call: whole numbers, and fields that differ from their defaults.
     fn __repr__(&self) -> String {
-        let Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence } = *self;
-        let more = [("event_ns", event_ns), ("symbol", symbol.into()), ("stamp", stamp)];
+        let Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence, wire_age_ns } = *self;
+        let more =
+            [("event_ns", event_ns), ("symbol", symbol.into()), ("wire_age_ns", wire_age_ns.into()), ("stamp", stamp)];
         format!(
             "TopOfBook(bid={bid}, bid_quantity={bid_quantity}, ask={ask}, ask_quantity={ask_quantity}{})",
             optional_arguments(&more, sequence)
@@ -183,8 +189,8 @@ impl PyTopOfBook {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PickleCall<'py, TickParts> {
-        let Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence } = *self;
-        (py.get_type::<Self>(), (bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence))
+        let Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence, wire_age_ns } = *self;
+        (py.get_type::<Self>(), (bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence, wire_age_ns))
     }
 }
 
@@ -200,6 +206,7 @@ impl PyTopOfBook {
             symbol: m.symbol.0,
             stamp,
             sequence,
+            wire_age_ns: m.wire_age_ns,
         }
     }
 
@@ -211,7 +218,7 @@ impl PyTopOfBook {
             ask_quantity: Quantity(self.ask_quantity),
             event_ns: self.event_ns,
             symbol: SymbolId(self.symbol),
-            wire_age_ns: 0,
+            wire_age_ns: self.wire_age_ns,
         }
     }
 }
@@ -457,33 +464,8 @@ impl From<tickpath_bus::Gap> for PyGap {
     }
 }
 
-/// Returns the stamp of an event given as a cause, or the stamp given directly.
-pub fn stamp_of(cause: &Bound<'_, PyAny>) -> PyResult<u64> {
-    if let Ok(tick) = cause.cast::<PyTopOfBook>() {
-        return Ok(tick.get().stamp);
-    }
-    if let Ok(trade) = cause.cast::<PyTrade>() {
-        return Ok(trade.get().stamp);
-    }
-    if let Ok(message) = cause.cast::<PyMessage>() {
-        return Ok(message.get().stamp);
-    }
-    let sentence = "a cause is the TopOfBook, Trade or Message that the request answers, or its stamp";
-    cause.extract().map_err(|_| PyTypeError::new_err(sentence))
-}
-
-/// Returns the kind of records of this size.
-pub fn kind_of_records(bytes: usize) -> Option<u8> {
-    const TOP_OF_BOOK_BYTES: usize = size_of::<market::TopOfBook>();
-    const TRADE_BYTES: usize = size_of::<market::Trade>();
-    match bytes {
-        TOP_OF_BOOK_BYTES => Some(Kind::TopOfBook.code()),
-        TRADE_BYTES => Some(Kind::Trade.code()),
-        _ => None,
-    }
-}
-
-fn decode<T: FromBytes>(what: &str, payload: &[u8]) -> PyResult<T> {
+/// Reads a message from its bytes; `what` is the name of its class.
+pub fn decode<T: FromBytes>(what: &str, payload: &[u8]) -> PyResult<T> {
     let (expected, given) = (size_of::<T>(), payload.len());
     let wrong_size = |_| PyValueError::new_err(format!("a {what} has {expected} bytes, and the payload has {given}"));
     T::read_from_bytes(payload).map_err(wrong_size)

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   connect(url) ──> Bus ──publisher──> Publisher ── publish, publish_batch
-//!                     ├───subscribe─> Subscriber ─ for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
+//!                     ├───subscribe─> Subscriber ─ for, poll, poll_into ─> TopOfBook | Trade | BookLevel | … | Gap
 //!                     │                          └── lend ────────────────> Frame, a message in place | Gap
 //!                     ├───subscribe──> MultiSubscriber ── for, poll ───────> (topic, event) of several Subscribers
 //!                     ├───pusher ────> Pusher ───── push, push_batch
@@ -12,7 +12,8 @@
 //!   trade(strategy, …) ── the loop of tickpath.run, between a Subscriber and Orders
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //!   lab.hop(name) ──> Hop ── with, since, between ──> lab.hops(): a result file
-//!   recording(url, topic) ──> Recording ── tops_of_book, trades, messages, gaps ──┬─> Table ── __arrow_c_stream__
+//!   OrderBook(symbol) ── apply(event) ──> is_valid, best, bids, asks
+//!   recording(url, topic) ──> Recording ── tops_of_book, trades, book_levels, … ──┬─> Table ── __arrow_c_stream__
 //!   journal(folder) ────────> Journal ──── requests, reports, denials ────────────┤
 //!   blotter(folder) ────────> Blotter ──── orders, fills, positions ──────────────┘
 //! ```
@@ -35,6 +36,7 @@
 mod arguments;
 mod blotter;
 mod book;
+mod book_event;
 mod bridge;
 mod buffered_event;
 mod bus;
@@ -48,9 +50,11 @@ mod hop;
 mod journal;
 mod multi;
 mod notifier;
+mod order_book;
 mod orders;
 mod payload;
 mod queue;
+mod record;
 mod recording;
 mod report;
 mod strategy;
@@ -68,6 +72,7 @@ mod _native {
     #[pymodule_export]
     use super::{
         blotter::{Blotter, open_blotter},
+        book_event::{PyBookLevel, PyFeedStatus},
         bridge::{Bridge, PyCarried, start_bridge},
         bus::{PyBus, connect},
         clock::{now, ns_between, stamp_at, utc_ns},
@@ -76,6 +81,7 @@ mod _native {
         hop::PyHop,
         journal::{PyJournal, open_journal},
         multi::MultiSubscriber,
+        order_book::PyOrderBook,
         orders::{PyOrders, open_orders},
         queue::{PyPulled, PyPuller, PyPusher},
         recording::{PyRecording, open_recording},

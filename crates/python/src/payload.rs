@@ -10,7 +10,9 @@ use tickpath_bus::wire::FIRST_KIND;
 use tickpath_market::Kind;
 use zerocopy::IntoBytes;
 
-use crate::event::{PyForeign, PyMessage, PyTopOfBook, PyTrade, kind_of_records};
+use crate::book_event::{PyBookLevel, PyFeedStatus};
+use crate::event::{PyForeign, PyMessage, PyTopOfBook, PyTrade};
+use crate::record::kind_of_records;
 
 /// Kind of a message, as given by Python.
 #[derive(Clone, Copy)]
@@ -45,7 +47,7 @@ pub fn kind_of(given: Option<GivenKind>, own: Option<u8>) -> PyResult<u8> {
     }
 }
 
-/// Passes the payload to `act`, with the kind of a tick, trade or message; raw bytes have none.
+/// Passes the payload to `act`, with the kind of an event; raw bytes have none.
 pub fn with_payload<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8], Option<u8>) -> PyResult<R>) -> PyResult<R> {
     if let Ok(bytes) = data.cast::<PyBytes>() {
         return act(bytes.as_bytes(), None);
@@ -55,6 +57,12 @@ pub fn with_payload<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8], Option<u
     }
     if let Ok(trade) = data.cast::<PyTrade>() {
         return act(trade.get().message().as_bytes(), Some(Kind::Trade.code()));
+    }
+    if let Ok(level) = data.cast::<PyBookLevel>() {
+        return act(level.get().message().as_bytes(), Some(Kind::BookLevel.code()));
+    }
+    if let Ok(status) = data.cast::<PyFeedStatus>() {
+        return act(status.get().message().as_bytes(), Some(Kind::FeedStatus.code()));
     }
     if let Ok(message) = data.cast::<PyMessage>() {
         let message = message.get();
@@ -69,7 +77,7 @@ pub fn with_payload<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8], Option<u
     // Any other object with a buffer.
     let view = data.py().import("builtins")?.getattr("memoryview")?.call1((data,)).map_err(|_| {
         let found = data.get_type().name().map_or_else(|_| "the object".to_owned(), |name| format!("a {name}"));
-        PyTypeError::new_err(format!("{found} has no bytes; give bytes with a kind, a TopOfBook, a Trade or a Message"))
+        PyTypeError::new_err(format!("{found} has no bytes; give bytes with a kind, or an event such as a TopOfBook"))
     })?;
     let copy = view.call_method0("tobytes")?;
     act(copy.cast::<PyBytes>()?.as_bytes(), None)
@@ -109,14 +117,14 @@ pub fn send_by_kind(
     Ok(())
 }
 
-/// Copies the ticks or trades of a numpy array; returns None for anything else.
+/// Copies the records of a numpy array; returns None for anything else.
 fn records(batch: &Bound<'_, PyAny>) -> PyResult<Option<(u8, Vec<Vec<u8>>)>> {
     if !batch.hasattr("dtype")? {
         return Ok(None);
     }
     let view = batch.py().import("builtins")?.getattr("memoryview")?.call1((batch,))?;
+    let Some(kind) = kind_of_records(&view)? else { return Ok(None) };
     let item = view.getattr("itemsize")?.extract()?;
-    let Some(kind) = kind_of_records(item) else { return Ok(None) };
     let bytes = view.call_method0("tobytes")?;
     let records = bytes.cast::<PyBytes>()?.as_bytes().chunks_exact(item).map(<[u8]>::to_vec).collect();
     Ok(Some((kind, records)))

@@ -106,7 +106,7 @@ impl PyPusher {
 /// A message that was pulled from a queue.
 #[pyclass(name = "Pulled", frozen, get_all, module = "tickpath")]
 pub struct PyPulled {
-    /// The message: a TopOfBook, a Trade or a Message.
+    /// The message: a TopOfBook, a Trade, a BookLevel, a FeedStatus or a Message.
     message: Py<PyAny>,
     /// True if a puller may have received the message before.
     redelivered: bool,

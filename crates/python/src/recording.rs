@@ -5,11 +5,11 @@
 
 use std::marker::PhantomData;
 
-use arrow_array::builder::{BinaryBuilder, UInt8Builder, UInt32Builder, UInt64Builder};
+use arrow_array::builder::{BinaryBuilder, Int64Builder, UInt8Builder, UInt32Builder, UInt64Builder};
 use pyo3::prelude::*;
 use tickpath_bus::{ConnectError, Gap, connect, list_logs, resolve_url, topic_log_path, transport_of};
 use tickpath_log::{LogMessage, LogOpenError, LogPath, LogReadError, Next, Reader, ReaderStart, Registration};
-use tickpath_market::{Kind, Side, TopOfBook, Trade};
+use tickpath_market::{BookLevel, FeedCondition, FeedStatus, Kind, Side, TopOfBook, Trade};
 use zerocopy::FromBytes;
 
 use crate::column::{CodeColumn, ColumnSet, Decimals, Nullable, TableRows, Times, columns, nonzero};
@@ -91,6 +91,18 @@ impl PyRecording {
         self.table::<TradeColumns>("trades")
     }
 
+    /// The levels of order books, as they changed.
+    #[getter]
+    fn book_levels(&self) -> PyTable {
+        self.table::<BookLevelColumns>("book levels")
+    }
+
+    /// The events of feeds: their connections, and the validity of their books.
+    #[getter]
+    fn feed_events(&self) -> PyTable {
+        self.table::<FeedStatusColumns>("feed events")
+    }
+
     /// The messages of all other kinds, as bytes.
     #[getter]
     fn messages(&self) -> PyTable {
@@ -118,6 +130,8 @@ impl PyRecording {
 enum RecordedContent<'a> {
     TopOfBook(TopOfBook),
     Trade(Trade),
+    BookLevel(BookLevel),
+    FeedStatus(FeedStatus),
     Gap(Gap),
     Other { kind: u8, payload: &'a [u8] },
 }
@@ -126,6 +140,8 @@ impl<'a> RecordedContent<'a> {
     fn of(message: &LogMessage<'a>) -> Self {
         const TOP_OF_BOOK: u8 = Kind::TopOfBook.code();
         const TRADE: u8 = Kind::Trade.code();
+        const BOOK_LEVEL: u8 = Kind::BookLevel.code();
+        const FEED_STATUS: u8 = Kind::FeedStatus.code();
         let LogMessage { kind, payload, .. } = *message;
         if kind == TOP_OF_BOOK
             && let Ok(tick) = TopOfBook::read_from_bytes(payload)
@@ -136,6 +152,16 @@ impl<'a> RecordedContent<'a> {
             && let Ok(trade) = Trade::read_from_bytes(payload)
         {
             return Self::Trade(trade);
+        }
+        if kind == BOOK_LEVEL
+            && let Ok(level) = BookLevel::read_from_bytes(payload)
+        {
+            return Self::BookLevel(level);
+        }
+        if kind == FEED_STATUS
+            && let Ok(status) = FeedStatus::read_from_bytes(payload)
+        {
+            return Self::FeedStatus(status);
         }
         Gap::decode(kind, payload).map_or(Self::Other { kind, payload }, Self::Gap)
     }
@@ -208,6 +234,7 @@ columns! {
         ask: Decimals = push(tick.ask.0),
         ask_quantity: Decimals = push(tick.ask_quantity.0),
         event_time: Nullable<Times> = push_known(nonzero(tick.event_ns)),
+        wire_age_ns: UInt32Builder = append_value(tick.wire_age_ns),
     }
 }
 
@@ -236,6 +263,52 @@ impl SelectiveColumns for TradeColumns {
         self.push(trade);
         true
     }
+}
+
+columns! {
+    struct BookLevelColumns(level: &BookLevel) {
+        symbol: UInt32Builder = append_value(level.symbol.0),
+        side: CodeColumn<Side> = push(Some(level.side)),
+        price: Decimals = push(level.price.0),
+        quantity: Decimals = push(level.quantity.0),
+        flags: UInt8Builder = append_value(level.flags),
+        exchange_sequence: UInt64Builder = append_value(level.sequence),
+        event_time: Nullable<Times> = push_known(nonzero(level.event_ns)),
+        wire_age_ns: UInt32Builder = append_value(level.wire_age_ns),
+    }
+}
+
+impl SelectiveColumns for BookLevelColumns {
+    fn accept(&mut self, content: &RecordedContent<'_>) -> bool {
+        let RecordedContent::BookLevel(level) = content else { return false };
+        self.push(level);
+        true
+    }
+}
+
+columns! {
+    struct FeedStatusColumns(status: &FeedStatus) {
+        condition: CodeColumn<FeedCondition> = push(Some(status.condition)),
+        symbol: Nullable<UInt32Builder> = append_option(symbol_of(status)),
+        connection: UInt8Builder = append_value(status.connection),
+        value: Int64Builder = append_value(status.value),
+        expected: UInt64Builder = append_value(status.expected),
+        found: UInt64Builder = append_value(status.found),
+        event_time: Nullable<Times> = push_known(nonzero(status.event_ns)),
+    }
+}
+
+impl SelectiveColumns for FeedStatusColumns {
+    fn accept(&mut self, content: &RecordedContent<'_>) -> bool {
+        let RecordedContent::FeedStatus(status) = content else { return false };
+        self.push(status);
+        true
+    }
+}
+
+/// Returns the instrument of an event; None if the event concerns all.
+fn symbol_of(status: &FeedStatus) -> Option<u32> {
+    (status.symbol != FeedStatus::ALL_SYMBOLS).then_some(status.symbol.0)
 }
 
 columns! {

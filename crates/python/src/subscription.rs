@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use tickpath_bus::{LendError, ReceiveError, ResumeToken, SubscriptionEvent};
 use tickpath_clock::{Clock, HostClock};
-use tickpath_market::{Kind, TopOfBook, Trade};
 
 use crate::buffered_event::BufferedEvent;
 use crate::handle::MAX_TURN_NS;
 use crate::notifier::{self, Waitable};
+use crate::record::{RECORD_BYTES, TRADE_BYTES, record_bytes};
 
 /// Max duration of one spinning turn, in nanoseconds.
 const SPIN_NS: i64 = 1_000_000;
@@ -100,12 +100,12 @@ impl Subscription {
         Ok(self.waiting.pop_front().map(BufferedEvent::into_lent))
     }
 
-    /// Takes up to `room` ticks or trades, up to the first event of another kind.
+    /// Takes up to `room` records of a kind, up to the first event of another kind.
     pub fn take_records(&mut self, kind: u8, room: usize) -> Result<TickRecords, ReceiveError> {
-        if kind == Kind::TopOfBook.code() {
-            self.take_sized::<{ size_of::<TopOfBook>() }>(kind, room)
+        if record_bytes(kind) == Some(TRADE_BYTES) {
+            self.take_sized::<TRADE_BYTES>(kind, room)
         } else {
-            self.take_sized::<{ size_of::<Trade>() }>(kind, room)
+            self.take_sized::<RECORD_BYTES>(kind, room)
         }
     }
 

@@ -15,10 +15,10 @@ use zerocopy::IntoBytes;
 
 use crate::buffered_event::BufferedEvent;
 use crate::error::{ErrorClass, batch_error, lend_error, publish_error, receive_error};
-use crate::event::kind_of_records;
 use crate::frame::{Loans, PyMessageFrame, is_raised};
 use crate::handle::ObjectHandle;
 use crate::payload::{GivenKind, kind_of, payloads, send_by_kind, with_payload};
+use crate::record::kind_of_records;
 use crate::subscription::{EventBatch, MAX_EVENTS, Subscription};
 
 /// Polls of one spinning turn, which takes less than a millisecond.
@@ -45,8 +45,8 @@ impl PyPublisher {
         self.handle.repr("Publisher")
     }
 
-    /// Publishes one message: bytes with a kind of 16 to 255, a TopOfBook or a Trade. `stamp` is in ticks of the host's
-    /// clock, by default now.
+    /// Publishes one message: bytes with a kind of 16 to 255, a TopOfBook, a Trade, a BookLevel or a FeedStatus. `stamp`
+    /// is in ticks of the host's clock, by default now.
     #[pyo3(signature = (data, kind = None, *, stamp = None))]
     fn publish(
         &self,
@@ -67,8 +67,8 @@ impl PyPublisher {
         })
     }
 
-    /// Publishes messages with one stamp, as cheaply as the transport can: ticks, trades and messages, also mixed,
-    /// bytes of the given kind, or a numpy array of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
+    /// Publishes messages with one stamp, as cheaply as the transport can: events, also mixed, bytes of the given kind,
+    /// or a numpy array of `tickpath.TOP_OF_BOOK`, `TRADE`, `BOOK_LEVEL` or `FEED_STATUS`.
     #[pyo3(signature = (batch, kind = None, *, stamp = None))]
     fn publish_batch(
         &self,
@@ -281,9 +281,10 @@ impl PySubscriber {
         made.map(Some)
     }
 
-    /// Copies available ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as many
-    /// as fit, at most 65,536; returns their number. Copying stops before any other event, which `poll(1)` returns. The
-    /// stamp of each goes into `stamps`, a uint64 array of the same length, if given.
+    /// Copies available ticks into an array of `tickpath.TOP_OF_BOOK`, trades into one of `TRADE`, levels of books into
+    /// one of `BOOK_LEVEL`, or events of a feed into one of `FEED_STATUS`, as many as fit, at most 65,536; returns their
+    /// number. Copying stops before any other event, which `poll(1)` returns. The stamp of each goes into `stamps`, a
+    /// uint64 array of the same length, if given.
     #[pyo3(signature = (array, stamps = None))]
     fn poll_into(
         &self,
@@ -292,7 +293,7 @@ impl PySubscriber {
         stamps: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
         let array = ArrayBuffer::of(array)?;
-        let Some(kind) = kind_of_records(array.item) else {
+        let Some(kind) = kind_of_records(&array.view)? else {
             return Err(PyTypeError::new_err(format!("the array has other records; {ARRAY_REMEDY}")));
         };
         let stamps = stamps.map(ArrayBuffer::of).transpose()?;
@@ -434,9 +435,11 @@ pub fn events<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// Remedy in errors about arrays.
-const ARRAY_REMEDY: &str = "give numpy.zeros(1024, tickpath.TOP_OF_BOOK) or TRADE";
+const ARRAY_REMEDY: &str = "give numpy.zeros(1024, tickpath.TOP_OF_BOOK), or TRADE, BOOK_LEVEL or FEED_STATUS";
 
 struct ArrayBuffer<'py> {
+    /// The array with its own items.
+    view: Bound<'py, PyAny>,
     bytes: Bound<'py, PyAny>,
     /// The bytes of one item, and of all items.
     item: usize,
@@ -455,8 +458,8 @@ impl<'py> ArrayBuffer<'py> {
         }
         let (item, whole) = (view.getattr("itemsize")?.extract()?, view.getattr("nbytes")?.extract()?);
         // A view without items cannot be cast.
-        let bytes = if whole == 0 { view } else { view.call_method1("cast", ("B",))? };
-        Ok(Self { bytes, item, whole })
+        let bytes = if whole == 0 { view.clone() } else { view.call_method1("cast", ("B",))? };
+        Ok(Self { view, bytes, item, whole })
     }
 
     fn items(&self) -> usize {

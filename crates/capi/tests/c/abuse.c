@@ -88,11 +88,42 @@ static void null_handles(void) {
     tell("null puller, acknowledge", tp_puller_acknowledge(NULL));
     tell("null puller, give back", tp_puller_give_back(NULL, 0));
     tell("null puller, wait", tp_puller_wait(NULL, 0));
+    tell("null book, apply", tp_book_apply(NULL, &(tp_book_level){0}, NULL));
+    tell("null book, status", tp_book_status(NULL, &(tp_feed_status){0}));
+    tell("null book, lost messages", tp_book_lost_messages(NULL));
+    tell("null book, is valid", tp_book_is_valid(NULL, &(bool){false}, NULL));
+    tell("null book, best", tp_book_best(NULL, &(tp_top_of_book){0}));
+    tell("null book, levels", tp_book_levels(NULL, TP_BUY, NULL, 0, &count));
     tell("close nothing", tp_bus_close(NULL));
     tell("close no publisher", tp_publisher_close(NULL));
     tell("close no subscriber", tp_subscriber_close(NULL));
     tell("close no pusher", tp_pusher_close(NULL));
     tell("close no puller", tp_puller_close(NULL));
+    tell("free no book", tp_book_free(NULL));
+}
+
+static void bad_books(void) {
+    tp_book *book;
+    tp_depth_level levels[1];
+    size_t count = 7;
+    bool is_valid;
+    uint32_t reason;
+    tell("null out of a book", tp_book_new(3, NULL));
+    need("book", tp_book_new(3, &book));
+    tell("null level", tp_book_apply(book, NULL, NULL));
+    tell("null status", tp_book_status(book, NULL));
+    tell("null is_valid", tp_book_is_valid(book, NULL, &reason));
+    tell("null reason", tp_book_is_valid(book, &is_valid, NULL));
+    tell("null best", tp_book_best(book, NULL));
+    tell("null count of levels", tp_book_levels(book, TP_BUY, levels, 1, NULL));
+    tell("null levels", tp_book_levels(book, TP_BUY, NULL, 1, &count));
+    tell("count of null levels", count == 0 ? TP_OK : TP_OTHER);
+    tell("unknown side", tp_book_levels(book, 9, levels, 1, &count));
+    tell("no room for levels", tp_book_levels(book, TP_SELL, NULL, 0, &count));
+    tell("level with an unknown code", tp_book_apply(book, &(tp_book_level){.symbol = 3, .side = 9}, NULL));
+    need("is valid", tp_book_is_valid(book, &is_valid, &reason));
+    tell("its book", !is_valid && reason == TP_BOOK_UNKNOWN_CODE ? TP_OK : TP_OTHER);
+    need("free the book", tp_book_free(book));
 }
 
 static void bad_places(tp_bus *bus) {
@@ -238,6 +269,7 @@ int main(int argc, char **argv) {
     tell("version", tp_abi_version() == TP_ABI_VERSION ? TP_OK : TP_OTHER);
     tell("no error yet", *tp_last_error() == 0 ? TP_OK : TP_OTHER);
     null_handles();
+    bad_books();
 
     tp_bus *bus;
     tp_publisher *publisher;

@@ -13,6 +13,7 @@ use tickpath_bus::{
 use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_log::LogPath;
 
+mod books;
 mod desk;
 mod misuse;
 mod orders;

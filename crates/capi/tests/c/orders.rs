@@ -34,7 +34,7 @@ fn c_reads_ticks_without_an_offset() {
         ask_quantity: Quantity(4),
         event_ns: 5,
         symbol: SymbolId(6),
-        reserved: 0,
+        wire_age_ns: 12,
     };
     let trade = Trade {
         price: Price(7),
@@ -48,7 +48,7 @@ fn c_reads_ticks_without_an_offset() {
     publisher.publish(1, Kind::TopOfBook.code(), top.as_bytes()).expect("it never waits");
     publisher.publish(2, Kind::Trade.code(), trade.as_bytes()).expect("it never waits");
     let output = programs.say("tests/c/ticks.c", &[&bus.url, TOPIC, "2"]);
-    assert_eq!(output, "top -1 2 3 4 5 6\ntrade 7 8 9 10 11 2\n");
+    assert_eq!(output, "top -1 2 3 4 5 6 12\ntrade 7 8 9 10 11 2\n");
 }
 
 #[test]

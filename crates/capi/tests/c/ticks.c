@@ -22,7 +22,7 @@ static void on_event(const tp_event *event, void *user) {
     if (event->kind == TP_KIND_TOP_OF_BOOK && event->len == sizeof top) {
         memcpy(&top, event->data, sizeof top);
         printf("top %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, top.bid, top.bid_quantity, top.ask, top.ask_quantity);
-        printf(" %" PRIu64 " %" PRIu32 "\n", top.event_ns, top.symbol);
+        printf(" %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", top.event_ns, top.symbol, top.wire_age_ns);
     } else if (event->kind == TP_KIND_TRADE && event->len == sizeof trade) {
         memcpy(&trade, event->data, sizeof trade);
         printf("trade %" PRId64 " %" PRId64 " %" PRIu64, trade.price, trade.quantity, trade.trade_id);

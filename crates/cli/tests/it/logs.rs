@@ -73,8 +73,8 @@ fn a_topic_is_listed_with_its_writer_and_its_reader() {
 fn messages_are_printed_one_a_line() {
     let topic = Topic::new("cli-cat");
     let cat = |rest: &str| tickpath(&format!("log cat {}{rest}", topic.place));
-    let tick =
-        "0 1970-01-01T00:00:00.000000007Z tick symbol=0 bid=61800 bid_quantity=0 ask=0 ask_quantity=0 event_ns=0\n";
+    let tick = "0 1970-01-01T00:00:00.000000007Z tick symbol=0 bid=61800 bid_quantity=0 ask=0 ask_quantity=0 \
+                event_ns=0 wire_age_ns=0\n";
     let hello = "1 1970-01-01T00:00:00.000000009Z kind_200 68656c6c6f |hello| 5 bytes\n";
     for (rest, wanted) in [
         ("", format!("{tick}{hello}")),

@@ -72,7 +72,7 @@ fn check_lists_all_mistakes_of_all_files_with_their_lines() {
     assert_eq!(output[0], "tickpath: 4 mistakes; correct them; until then the OMS uses none of these files");
     for (line, words) in output[1..].iter().zip([
         ["oms.toml:", "unknown key 'tpc'; did you mean 'tcp'?"],
-        ["instruments.csv:4: ", "multiplier: '0' is no whole number"],
+        ["instruments.csv:4: ", "multiplier: '0' is no contract size"],
         ["accounts.csv:5: ", "cells, but the first line names 11 columns"],
         ["users.toml:", "session 0 is trader's"],
     ]) {

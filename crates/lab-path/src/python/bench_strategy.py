@@ -48,7 +48,7 @@ class Strategy:
         elif type(event) is tp.Gap:
             self.missed += event.missed or 0
             return
-        elif type(event) is tp.Foreign:
+        elif type(event) is tp.Foreign or type(event) is tp.FeedStatus:
             # What is no tick of ours is nothing to trade on.
             return
         self.answer(event, at)
@@ -57,7 +57,7 @@ class Strategy:
         self.ticks[self.seen] = event.stamp
         self.seen += 1
 
-    def answer(self, tick: tp.TopOfBook | tp.Trade | tp.Message, at: int) -> None:
+    def answer(self, tick: tp.TopOfBook | tp.Trade | tp.BookLevel | tp.Message, at: int) -> None:
         """The decision, and the order."""
         side, price = (tp.BUY, self.ask) if self.sent % 2 == 0 else (tp.SELL, self.bid)
         # Before the first quote there is no touch.

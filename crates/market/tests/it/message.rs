@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, Condition, ConditionalOrder, ExecType, ExecutionReport, Kind, MassCancel,
-    MassCancelType, MessageError, NewOrder, OrdStatus, OrderId, OrderType, PositionEffect, Price, Quantity,
-    ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce, Trigger, TriggerDirection,
-    TriggerJoin, TriggerPriceType,
+    AccountId, BookLevel, CancelOrder, ClientOrderId, Condition, ConditionalOrder, ExecType, ExecutionReport,
+    FeedCondition, FeedStatus, Kind, MassCancel, MassCancelType, MessageError, NewOrder, OrdStatus, OrderId, OrderType,
+    PositionEffect, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, SymbolId,
+    TimeInForce, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 use zerocopy::IntoBytes;
 
@@ -147,6 +147,19 @@ fn unknown_codes_of_a_mass_cancel_are_refused() {
         let expected = if is_known { Ok(Request::MassCancel(all)) } else { Err(unknown) };
         assert_eq!(Request::read(Kind::MassCancel.code(), all.as_bytes()), expected);
         assert_eq!(Request::MassCancel(all).check().is_ok(), is_known);
+    }
+}
+
+#[test]
+fn unknown_codes_of_a_feed_are_refused() {
+    for code in 0..=u8::MAX {
+        let unknown = |field, is_known| if is_known { Ok(()) } else { Err(MessageError::Code { field, code }) };
+        let level = BookLevel { side: code, ..BookLevel::default() };
+        assert_eq!(level.check(), unknown("side", code <= 2), "0 in a message that changes no level");
+        let level = BookLevel { flags: code, ..BookLevel::default() };
+        assert_eq!(level.check(), unknown("flags", code <= BookLevel::SNAPSHOT + BookLevel::LAST));
+        let status = FeedStatus { condition: code, ..FeedStatus::default() };
+        assert_eq!(status.check(), unknown("condition", FeedCondition::from_code(code).is_some()));
     }
 }
 

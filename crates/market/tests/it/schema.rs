@@ -7,10 +7,10 @@ use std::mem::offset_of;
 
 use roxmltree::{Document, Node};
 use tickpath_market::{
-    CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, Kind, ManualOrderIndicator, MassCancel,
-    MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect, ReplaceConditional, ReplaceOrder,
-    SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade, Trigger, TriggerDirection, TriggerJoin,
-    TriggerPriceType,
+    BookLevel, CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind,
+    ManualOrderIndicator, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect,
+    ReplaceConditional, ReplaceOrder, SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade, Trigger,
+    TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 
 const SCHEMA: &str = include_str!("../../../../schema/tickpath.xml");
@@ -24,7 +24,7 @@ fn the_schema_is_little_endian_sbe() {
     assert_eq!(root.attribute("byteOrder"), Some("littleEndian"));
     assert_eq!(root.attribute("package"), Some("tickpath"));
     assert!(number(root, "id") > 0);
-    assert_eq!(number(root, "version"), 0);
+    assert_eq!(number(root, "version"), 1);
     assert_eq!(type_size(root, "messageHeader"), 8);
 }
 
@@ -34,6 +34,15 @@ fn every_message_is_described_and_no_other() {
     let described: Vec<_> = elements(document.root_element(), "message").map(|node| number(node, "id")).collect();
     let sent: Vec<_> = Kind::ALL.iter().map(|kind| usize::from(kind.code())).collect();
     assert_eq!(described, sent);
+}
+
+/// A tool that reads data of version 0 must not expect them there.
+#[test]
+fn later_messages_name_the_version_that_they_came_with() {
+    let document = Document::parse(SCHEMA).unwrap();
+    let later = elements(document.root_element(), "message").filter(|node| node.attribute("sinceVersion").is_some());
+    let later: Vec<_> = later.map(|node| (node.attribute("name").unwrap(), number(node, "sinceVersion"))).collect();
+    assert_eq!(later, [("BookLevel", 1), ("FeedStatus", 1)]);
 }
 
 #[test]
@@ -70,6 +79,7 @@ fn every_code_is_described() {
     let document = Document::parse(SCHEMA).unwrap();
     let root = document.root_element();
     check_codes(root, "Side", Side::ALL, Side::code, Side::from_code);
+    check_codes(root, "FeedCondition", FeedCondition::ALL, FeedCondition::code, FeedCondition::from_code);
     check_codes(root, "OrderType", OrderType::ALL, OrderType::code, OrderType::from_code);
     check_codes(root, "TimeInForce", TimeInForce::ALL, TimeInForce::code, TimeInForce::from_code);
     check_codes(root, "PositionEffect", PositionEffect::ALL, PositionEffect::code, PositionEffect::from_code);
@@ -81,7 +91,7 @@ fn every_code_is_described() {
     check_codes(root, "TriggerPriceType", TriggerPriceType::ALL, TriggerPriceType::code, TriggerPriceType::from_code);
     check_codes(root, "TriggerDirection", TriggerDirection::ALL, TriggerDirection::code, TriggerDirection::from_code);
     check_codes(root, "TriggerJoin", TriggerJoin::ALL, TriggerJoin::code, TriggerJoin::from_code);
-    assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 11, "an enum that no test knows");
+    assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 12, "an enum that no test knows");
 }
 
 /// A denial may have no known side, and a trigger's second condition may be absent: there such codes are zero.
@@ -174,9 +184,15 @@ macro_rules! layout {
 fn layout(kind: Kind) -> Layout {
     match kind {
         Kind::TopOfBook => {
-            layout!(TopOfBook { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, reserved })
+            layout!(TopOfBook { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, wire_age_ns })
         }
         Kind::Trade => layout!(Trade { price, quantity, trade_id, event_ns, symbol, aggressor, reserved }),
+        Kind::BookLevel => {
+            layout!(BookLevel { price, quantity, event_ns, sequence, symbol, wire_age_ns, side, flags, reserved })
+        }
+        Kind::FeedStatus => {
+            layout!(FeedStatus { event_ns, value, expected, found, symbol, condition, connection, reserved })
+        }
         Kind::NewOrder => layout!(NewOrder {
             client_order_id,
             price,
@@ -248,11 +264,14 @@ fn field<M, F>(name: &'static str, offset: usize, _of: impl Fn(&M) -> &F) -> Fie
     Field { name, offset, size: size_of::<F>(), type_name: path.rsplit("::").next().unwrap_or(path) }
 }
 
-/// Checks a field's type: a newtype has its own name in the schema, and a code is an enum there, or a flag.
+/// Types of the schema whose byte is no code.
+const BARE_BYTES: [&str; 3] = ["Flag", "BookFlags", "ConnectionNumber"];
+
+/// Checks a field's type: a newtype has its own name in the schema, and a code is an enum there.
 fn check_type(root: Node<'_, '_>, described: &str, field: &Field, context: &str) {
     if field.name == "reserved" {
         assert!(described.starts_with("Reserved"), "{context}");
-    } else if field.type_name == "u8" && described != "Flag" {
+    } else if field.type_name == "u8" && !BARE_BYTES.contains(&described) {
         assert_eq!(type_named(root, described).tag_name().name(), "enum", "{context}");
     } else if field.type_name.starts_with(char::is_uppercase) {
         assert_eq!(described, field.type_name, "{context}");

@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "tickpath/BookLevel.h"
 #include "tickpath/CancelOrder.h"
 #include "tickpath/ConditionalOrder.h"
 #include "tickpath/ExecutionReport.h"
+#include "tickpath/FeedStatus.h"
 #include "tickpath/MassCancel.h"
 #include "tickpath/MessageHeader.h"
 #include "tickpath/NewOrder.h"
@@ -89,7 +91,7 @@ void copy(TopOfBook &from, TopOfBook &to) {
     decimal("ask_quantity", from.ask_quantity(), to.ask_quantity());
     to.event_ns(number("event_ns", from.event_ns()));
     to.symbol(number("symbol", from.symbol()));
-    reserved("reserved", from, to);
+    to.wire_age_ns(number("wire_age_ns", from.wire_age_ns()));
 }
 
 void copy(Trade &from, Trade &to) {
@@ -99,6 +101,31 @@ void copy(Trade &from, Trade &to) {
     to.event_ns(number("event_ns", from.event_ns()));
     to.symbol(number("symbol", from.symbol()));
     to.aggressor(code<Side>("aggressor", from.aggressor()));
+    reserved("reserved", from, to);
+}
+
+void copy(BookLevel &from, BookLevel &to) {
+    decimal("price", from.price(), to.price());
+    decimal("quantity", from.quantity(), to.quantity());
+    to.event_ns(number("event_ns", from.event_ns()));
+    to.sequence(number("sequence", from.sequence()));
+    to.symbol(number("symbol", from.symbol()));
+    to.wire_age_ns(number("wire_age_ns", from.wire_age_ns()));
+    to.side(code<Side>("side", from.side()));
+    field("flags") << unsigned(from.flags());
+    to.flags(from.flags());
+    reserved("reserved", from, to);
+}
+
+void copy(FeedStatus &from, FeedStatus &to) {
+    to.event_ns(number("event_ns", from.event_ns()));
+    to.value(number("value", from.value()));
+    to.expected(number("expected", from.expected()));
+    to.found(number("found", from.found()));
+    to.symbol(number("symbol", from.symbol()));
+    to.condition(code<FeedCondition>("condition", from.condition()));
+    field("connection") << unsigned(from.connection());
+    to.connection(from.connection());
     reserved("reserved", from, to);
 }
 
@@ -224,6 +251,8 @@ void carry(std::uint16_t id, char *message, std::uint64_t length) {
     switch (id) {
     case TopOfBook::SBE_TEMPLATE_ID: return carry<TopOfBook>("TopOfBook", message, length);
     case Trade::SBE_TEMPLATE_ID: return carry<Trade>("Trade", message, length);
+    case BookLevel::SBE_TEMPLATE_ID: return carry<BookLevel>("BookLevel", message, length);
+    case FeedStatus::SBE_TEMPLATE_ID: return carry<FeedStatus>("FeedStatus", message, length);
     case NewOrder::SBE_TEMPLATE_ID: return carry<NewOrder>("NewOrder", message, length);
     case CancelOrder::SBE_TEMPLATE_ID: return carry<CancelOrder>("CancelOrder", message, length);
     case ReplaceOrder::SBE_TEMPLATE_ID: return carry<ReplaceOrder>("ReplaceOrder", message, length);

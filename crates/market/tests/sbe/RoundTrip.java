@@ -53,6 +53,12 @@ public final class RoundTrip {
             case TradeDecoder.TEMPLATE_ID -> copy(
                 new TradeDecoder().wrapAndApplyHeader(in, at, header),
                 new TradeEncoder().wrapAndApplyHeader(out, 0, newHeader));
+            case BookLevelDecoder.TEMPLATE_ID -> copy(
+                new BookLevelDecoder().wrapAndApplyHeader(in, at, header),
+                new BookLevelEncoder().wrapAndApplyHeader(out, 0, newHeader));
+            case FeedStatusDecoder.TEMPLATE_ID -> copy(
+                new FeedStatusDecoder().wrapAndApplyHeader(in, at, header),
+                new FeedStatusEncoder().wrapAndApplyHeader(out, 0, newHeader));
             case NewOrderDecoder.TEMPLATE_ID -> copy(
                 new NewOrderDecoder().wrapAndApplyHeader(in, at, header),
                 new NewOrderEncoder().wrapAndApplyHeader(out, 0, newHeader));
@@ -92,7 +98,7 @@ public final class RoundTrip {
         decimal("ask_quantity", from.ask_quantity(), to.ask_quantity());
         to.event_ns(u64("event_ns", from.event_ns()));
         to.symbol(number("symbol", from.symbol()));
-        bytes("reserved", TopOfBookDecoder.reservedLength(), from::getReserved, to::putReserved);
+        to.wire_age_ns(number("wire_age_ns", from.wire_age_ns()));
         return to.encodedLength();
     }
 
@@ -105,6 +111,35 @@ public final class RoundTrip {
         to.symbol(number("symbol", from.symbol()));
         to.aggressor(code("aggressor", from.aggressor()));
         bytes("reserved", TradeDecoder.reservedLength(), from::getReserved, to::putReserved);
+        return to.encodedLength();
+    }
+
+    private int copy(BookLevelDecoder from, BookLevelEncoder to) {
+        said.append("BookLevel");
+        decimal("price", from.price(), to.price());
+        decimal("quantity", from.quantity(), to.quantity());
+        to.event_ns(u64("event_ns", from.event_ns()));
+        to.sequence(u64("sequence", from.sequence()));
+        to.symbol(number("symbol", from.symbol()));
+        to.wire_age_ns(number("wire_age_ns", from.wire_age_ns()));
+        to.side(code("side", from.side()));
+        said.append(" flags=").append(from.flags());
+        to.flags(from.flags());
+        bytes("reserved", BookLevelDecoder.reservedLength(), from::getReserved, to::putReserved);
+        return to.encodedLength();
+    }
+
+    private int copy(FeedStatusDecoder from, FeedStatusEncoder to) {
+        said.append("FeedStatus");
+        to.event_ns(u64("event_ns", from.event_ns()));
+        to.value(number("value", from.value()));
+        to.expected(u64("expected", from.expected()));
+        to.found(u64("found", from.found()));
+        to.symbol(number("symbol", from.symbol()));
+        to.condition(code("condition", from.condition()));
+        said.append(" connection=").append(from.connection());
+        to.connection(from.connection());
+        bytes("reserved", FeedStatusDecoder.reservedLength(), from::getReserved, to::putReserved);
         return to.encodedLength();
     }
 

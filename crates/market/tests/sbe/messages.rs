@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use tickpath_market::{
-    CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, Kind, ManualOrderIndicator, MassCancel,
-    MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect, Price, Quantity, ReplaceConditional,
-    ReplaceOrder, SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade, Trigger, TriggerDirection, TriggerJoin,
-    TriggerPriceType,
+    BookLevel, CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind,
+    ManualOrderIndicator, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect,
+    Price, Quantity, ReplaceConditional, ReplaceOrder, SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
+    Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -26,7 +26,7 @@ const ZERO: u8 = 0;
 
 /// Id and version of the schema.
 const SCHEMA_ID: u16 = 1;
-const SCHEMA_VERSION: u16 = 0;
+const SCHEMA_VERSION: u16 = 1;
 
 /// A message after SBE's header, and its expected line.
 pub struct ExpectedMessage {
@@ -49,6 +49,8 @@ fn drawn(kind: Kind, dice: &mut ValueSource) -> ExpectedMessage {
     match kind {
         Kind::TopOfBook => top_of_book(dice),
         Kind::Trade => trade(dice),
+        Kind::BookLevel => book_level(dice),
+        Kind::FeedStatus => feed_status(dice),
         Kind::NewOrder => {
             let m = dice.order();
             order(ExpectedText::of(kind), &m).ends(m.as_bytes())
@@ -76,7 +78,7 @@ fn top_of_book(dice: &mut ValueSource) -> ExpectedMessage {
         .quantity("ask_quantity", m.ask_quantity)
         .number("event_ns", m.event_ns)
         .number("symbol", m.symbol)
-        .bytes("reserved", &m.reserved.to_le_bytes())
+        .number("wire_age_ns", m.wire_age_ns)
         .ends(m.as_bytes())
 }
 
@@ -89,6 +91,36 @@ fn trade(dice: &mut ValueSource) -> ExpectedMessage {
         .number("event_ns", m.event_ns)
         .number("symbol", m.symbol)
         .code("aggressor", Side::from_code(m.aggressor))
+        .bytes("reserved", &m.reserved)
+        .ends(m.as_bytes())
+}
+
+fn book_level(dice: &mut ValueSource) -> ExpectedMessage {
+    let m = BookLevel { side: dice.code(Side::ALL, Side::code, ZERO), ..dice.message() };
+    ExpectedText::of(Kind::BookLevel)
+        .price("price", m.price)
+        .quantity("quantity", m.quantity)
+        .number("event_ns", m.event_ns)
+        .number("sequence", m.sequence)
+        .number("symbol", m.symbol)
+        .number("wire_age_ns", m.wire_age_ns)
+        .code("side", Side::from_code(m.side))
+        .number("flags", m.flags)
+        .bytes("reserved", &m.reserved)
+        .ends(m.as_bytes())
+}
+
+fn feed_status(dice: &mut ValueSource) -> ExpectedMessage {
+    let condition = dice.code(FeedCondition::ALL, FeedCondition::code, NULL);
+    let m = FeedStatus { condition, ..dice.message() };
+    ExpectedText::of(Kind::FeedStatus)
+        .number("event_ns", m.event_ns)
+        .number("value", m.value)
+        .number("expected", m.expected)
+        .number("found", m.found)
+        .number("symbol", m.symbol)
+        .code("condition", FeedCondition::from_code(m.condition))
+        .number("connection", m.connection)
         .bytes("reserved", &m.reserved)
         .ends(m.as_bytes())
 }

@@ -294,8 +294,8 @@ fn an_invalid_line_of_the_instruments_is_reported_by_number() {
              between two",
         ),
         (
-            "symbol,number,venue\nSEVENTEEN-LETTERS,1,1",
-            "2: symbol: 'SEVENTEEN-LETTERS' is no symbol; use 1 to 16 printable ASCII characters",
+            "symbol,number,venue\nNÄME,1,1",
+            "2: symbol: 'NÄME' is no symbol; use 1 to 48 printable ASCII characters",
         ),
         (
             "symbol,number,venue\nA,65536,1",
@@ -335,7 +335,20 @@ fn an_invalid_line_of_the_instruments_is_reported_by_number() {
         ),
         (
             "symbol,number,venue,currency\nA,1,1,usd",
-            "2: currency: 'usd' is no currency; write three or four capital letters, like USD or USDT",
+            "2: currency: 'usd' is no currency; write up to twelve capital letters and digits, like USD or USDT",
+        ),
+        (
+            "symbol,number,venue,multiplier\nA,1,1,0.00",
+            "2: multiplier: '0.00' is no contract size; write a decimal number above zero, like 50 or 0.01, of at most 18 \
+             digits",
+        ),
+        (
+            "symbol,number,venue,contract\nA,1,1,inverse",
+            "2: contract: an inverse contract is not traded here: its value is not price × quantity; remove the line",
+        ),
+        (
+            "symbol,number,venue,price_decimals\nA,1,1,10",
+            "2: price_decimals: numbers of 10 decimals are not traded here, only of 8; remove the line",
         ),
         (
             "symbol,number,venue,rate_limit\nA,1,1,5",

@@ -2,7 +2,8 @@
 
 use serde_json::{Value as Json, json};
 use tickpath_market::{
-    ClientOrderId, ExecType, ExecutionReport, Kind, OrdStatus, OrderDenied, OrderId, Quantity, Side, SymbolId, Trade,
+    BookLevel, ClientOrderId, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, OrdStatus, OrderDenied,
+    OrderId, Quantity, Side, SymbolId, Trade,
 };
 use tickpath_oms_core::Denial;
 use tickpath_oms_text::{
@@ -28,6 +29,47 @@ fn a_known_message_has_named_fields_at_its_exact_length() {
     let object = parsed(&entry(EntryContent::Known(name, fields)).json());
     assert_eq!((&object["name"], &object["fields"]["price"]), (&json!("trade"), &json!("61800.2")));
     assert_eq!(read(Kind::Trade.code(), &trade.as_bytes()[1..]), None);
+}
+
+#[test]
+fn book_levels_and_feed_events_have_their_codes_as_words() {
+    let level = BookLevel {
+        price: "61800.2".parse().expect("a price"),
+        symbol: SymbolId(3),
+        side: Side::Sell.code(),
+        flags: BookLevel::LAST,
+        ..BookLevel::default()
+    };
+    let expected = "book_level symbol=3 side=sell price=61800.2 quantity=0 snapshot=0 last=1 sequence=0 event_ns=0 \
+                    wire_age_ns=0";
+    check_line(Kind::BookLevel, level.as_bytes(), expected);
+    let status = FeedStatus { symbol: SymbolId(3), expected: 7, found: 9, ..FeedStatus::default() };
+    let gap = FeedStatus { condition: FeedCondition::Gap.code(), ..status };
+    let expected = "feed_status condition=gap symbol=3 connection=0 value=0 expected=7 found=9 event_ns=0";
+    check_line(Kind::FeedStatus, gap.as_bytes(), expected);
+    let offset = FeedStatus {
+        condition: FeedCondition::ClockOffset.code(),
+        symbol: FeedStatus::ALL_SYMBOLS,
+        connection: 1,
+        value: -5,
+        ..FeedStatus::default()
+    };
+    let expected = "feed_status condition=clock_offset symbol=all connection=1 value=-5 expected=0 found=0 event_ns=0";
+    check_line(Kind::FeedStatus, offset.as_bytes(), expected);
+}
+
+/// Checks the end of a message's line, and that its JSON has the same fields.
+fn check_line(kind: Kind, payload: &[u8], expected: &str) {
+    let (name, fields) = read(kind.code(), payload).expect("it is a message of its kind");
+    let entry = entry(EntryContent::Known(name, fields));
+    assert!(entry.text().ends_with(&format!("Z {expected}")), "{}", entry.text());
+    let object = parsed(&entry.json());
+    let words = expected.split(' ').skip(1).filter_map(|word| word.split_once('='));
+    for (field, value) in words {
+        let found = &object["fields"][field];
+        assert_eq!(found.as_str().map_or_else(|| found.to_string(), str::to_owned), value, "{field}");
+    }
+    assert_eq!(read(kind.code(), &payload[1..]), None);
 }
 
 #[test]
