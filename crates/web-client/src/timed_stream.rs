@@ -1,0 +1,104 @@
+//! A non-blocking TCP stream that keeps the kernel's receive time of the bytes that it read last.
+
+use std::io::{self, IoSliceMut, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::Timestamping;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, RecvMsg, TimestampingFlag, Timestamps, recvmsg, setsockopt};
+use nix::sys::time::TimeValLike;
+use tickpath_clock::{Clock, HostClock, utc_ns};
+
+/// Stamps of a frame's arrival, in ticks of the host's clock.
+///
+/// Both belong to the read that brought the frame's last byte. A single read may bring several packets and frames: all
+/// of these frames have the stamps of the last packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FrameArrival {
+    /// Receive time in the kernel; zero if the kernel gives none.
+    pub wire: u64,
+    /// Return of the call that read the bytes.
+    pub read: u64,
+}
+
+pub(crate) struct TimedStream {
+    tcp: TcpStream,
+    clock: HostClock,
+    /// Room for the kernel's times; on the heap, where it is aligned.
+    control: Vec<u8>,
+    last: FrameArrival,
+}
+
+impl TimedStream {
+    /// Wraps a non-blocking stream. A kernel that has no receive times is no error: their stamps are zero.
+    pub(crate) fn new(tcp: TcpStream, clock: HostClock) -> Self {
+        let wanted = TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
+        let _ = setsockopt(&tcp, Timestamping, &wanted);
+        Self { tcp, clock, control: cmsg_space!(Timestamps), last: FrameArrival::default() }
+    }
+
+    /// Returns the stamps of the last read that brought bytes.
+    #[inline]
+    pub(crate) fn arrival(&self) -> FrameArrival {
+        self.last
+    }
+}
+
+impl Read for TimedStream {
+    #[inline]
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let mut rooms = [IoSliceMut::new(room)];
+        let control = self.control.as_mut_slice();
+        let received = loop {
+            match recvmsg::<()>(self.tcp.as_raw_fd(), &mut rooms, Some(&mut *control), MsgFlags::MSG_DONTWAIT) {
+                Ok(message) => break (message.bytes, kernel_time_ns(&message)),
+                Err(Errno::EINTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        };
+        let (bytes, kernel_ns) = received;
+        if bytes > 0 {
+            let read = self.clock.ticks();
+            // The kernel's time follows the steps of UTC; its age does not, and is subtracted from the ticks of now.
+            let age_ns = kernel_ns.map(|ns| utc_ns().saturating_sub(ns));
+            let wire = age_ns.map_or(0, |ns| read.saturating_sub(self.clock.calibration().ticks_of_ns(ns)));
+            self.last = FrameArrival { wire, read };
+        }
+        Ok(bytes)
+    }
+}
+
+/// Without `write_vectored`: the standard library's would raise SIGPIPE on a closed connection, `write` does not.
+impl Write for TimedStream {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.tcp.write(bytes) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for TimedStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tcp.as_fd()
+    }
+}
+
+/// Returns the receive time in the kernel, in nanoseconds since the Unix epoch.
+#[inline]
+fn kernel_time_ns(message: &RecvMsg<'_, '_, ()>) -> Option<u64> {
+    let times = message.cmsgs().ok()?.find_map(|control| match control {
+        ControlMessageOwned::ScmTimestampsns(times) => Some(times),
+        _ => None,
+    })?;
+    u64::try_from(times.system.num_nanoseconds()).ok().filter(|ns| *ns > 0)
+}
