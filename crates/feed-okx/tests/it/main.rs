@@ -1,0 +1,10 @@
+//! One binary for all tests, because each further binary would be linked separately.
+
+mod agreement;
+mod connection;
+mod exchange;
+mod frames;
+mod hostile;
+mod instruments;
+mod messages;
+mod sbe;
