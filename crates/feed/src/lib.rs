@@ -27,9 +27,13 @@
 //!   adapter brings another snapshot.
 //! * **Bad input.** A frame that cannot be read is an error with a sentence, and changes nothing: the carrier counts it.
 
+mod listing;
+
 use std::os::fd::BorrowedFd;
 
 use tickpath_market::{Price, Quantity, Side, SymbolId, TopOfBook, Trade};
+
+pub use listing::{ContractKind, ListedInstrument, Listing, ListingError};
 
 /// A connection to the market data of an exchange. The head of this crate is its contract.
 pub trait Feed: Send {
