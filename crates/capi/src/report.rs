@@ -401,7 +401,6 @@ mod tests {
             account: AccountId(3),
             code: Denial::MaximumQuantity.code(),
             more_decimals: 0,
-            reserved: 0,
         };
         let (event, sentence) = converted(&ClientEvent::Denied { number: 5, stamp: 6, denial });
         assert_eq!((event.r#type, event.code, event.number, event.stamp), (TP_TOLD_DENIED as u32, 23, 5, 6));

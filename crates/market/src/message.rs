@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-use crate::{AccountId, ClientOrderId, ExecId, OrderId, Price, Quantity, SymbolId, VenueId, VenueOrderId};
+use crate::{AccountId, ClientOrderId, DECIMALS, ExecId, MAX_DECIMALS, OrderId, Price, Quantity, SymbolId, VenueId, VenueOrderId};
 
 #[cfg(target_endian = "big")]
 compile_error!("messages are little-endian structs; this target is big-endian");
@@ -477,9 +477,7 @@ pub struct OrderDenied {
     /// The OMS's denial code, which names the check.
     pub code: u16,
     /// Decimals beyond 8 of limit and value, where they are prices; negative for fewer.
-    pub more_decimals: i8,
-    /// Zero.
-    pub reserved: u8,
+    pub more_decimals: i16,
 }
 
 /// Errors of bytes that are not a valid message.
@@ -520,6 +518,14 @@ impl NewOrder {
         check_code("time_in_force", self.time_in_force, TimeInForce::from_code(self.time_in_force).is_some())?;
         let effect = self.position_effect;
         check_code("position_effect", effect, PositionEffect::from_code(effect).is_some())
+    }
+}
+
+impl OrderDenied {
+    /// Returns the decimals of limit and value, where they are prices.
+    pub fn price_decimals(&self) -> u8 {
+        let decimals = self.more_decimals.saturating_add(DECIMALS.into());
+        u8::try_from(decimals).map_or(0, |decimals| decimals.min(MAX_DECIMALS))
     }
 }
 

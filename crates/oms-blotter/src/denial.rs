@@ -26,7 +26,7 @@ fn measure_text(denial: Denial, number: i128, denied: &OrderDenied) -> Option<St
         MeasureUnit::Nothing => return None,
         MeasureUnit::Count => number.to_string(),
         MeasureUnit::Decimal => decimal_text(number, DECIMALS),
-        MeasureUnit::Price => decimal_text(number, DECIMALS.saturating_add_signed(denied.more_decimals)),
+        MeasureUnit::Price => decimal_text(number, denied.price_decimals()),
         MeasureUnit::Money => Notional(number).to_string(),
         MeasureUnit::Nanoseconds if number == u64::MAX.into() => "never".to_owned(),
         MeasureUnit::Nanoseconds => format!("{number} ns"),

@@ -61,8 +61,7 @@ impl Core {
             value: breach.value.to_le_bytes(),
             account,
             code: breach.denial.code(),
-            more_decimals: instrument.map_or(0, |instrument| instrument.more_price_decimals),
-            reserved: 0,
+            more_decimals: instrument.map_or(0, |instrument| instrument.more_price_decimals.into()),
         };
         out.push(Output::Denied { session, denied });
     }

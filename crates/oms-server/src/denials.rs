@@ -96,6 +96,5 @@ pub(super) fn role_denial(request: &Request) -> OrderDenied {
         account: request.account(),
         code: Denial::NotPermitted.code(),
         more_decimals: 0,
-        reserved: 0,
     }
 }

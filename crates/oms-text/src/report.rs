@@ -175,7 +175,7 @@ pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
     let why = denial.map_or_else(|| denied.code.to_string(), |denial| denial.to_string());
     let (limit, value) = (i128::from_le_bytes(denied.limit), i128::from_le_bytes(denied.value));
     let measure = match denial.and_then(|denial| {
-        measured(denial, limit, denied.more_decimals).zip(measured(denial, value, denied.more_decimals))
+        measured(denial, limit, denied.price_decimals()).zip(measured(denial, value, denied.price_decimals()))
     }) {
         Some((limit, value)) => format!(" (limit {limit}, value {value})"),
         None => String::new(),
@@ -190,7 +190,7 @@ fn measure([name, name_ns]: [&'static str; 2], denied: &OrderDenied, bytes: [u8;
     match Denial::from_code(denied.code).map(|denial| (denial, denial.measure())) {
         Some((_, MeasureUnit::Nanoseconds)) => (name_ns, MessageFieldValue::Number(number)),
         Some((denial, MeasureUnit::Decimal | MeasureUnit::Price | MeasureUnit::Money)) => {
-            let text = measured(denial, number, denied.more_decimals);
+            let text = measured(denial, number, denied.price_decimals());
             (name, text.map_or(MessageFieldValue::Number(number), MessageFieldValue::Text))
         }
         Some((_, MeasureUnit::Count | MeasureUnit::Nothing)) | None => (name, MessageFieldValue::Number(number)),
@@ -198,12 +198,12 @@ fn measure([name, name_ns]: [&'static str; 2], denied: &OrderDenied, bytes: [u8;
 }
 
 /// Formats a limit or a value for people; none if the check has no measure.
-fn measured(denial: Denial, number: i128, more_decimals: i8) -> Option<String> {
+fn measured(denial: Denial, number: i128, price_decimals: u8) -> Option<String> {
     Some(match denial.measure() {
         MeasureUnit::Nothing => return None,
         MeasureUnit::Count => number.to_string(),
         MeasureUnit::Decimal => decimal_text(number, DECIMALS),
-        MeasureUnit::Price => decimal_text(number, DECIMALS.saturating_add_signed(more_decimals)),
+        MeasureUnit::Price => decimal_text(number, price_decimals),
         MeasureUnit::Money => Notional(number).to_string(),
         MeasureUnit::Nanoseconds => match u64::try_from(number) {
             Ok(u64::MAX) => "never".to_owned(),

@@ -242,7 +242,7 @@ fn layout(kind: Kind) -> Layout {
             manual,
         }),
         Kind::OrderDenied => {
-            layout!(OrderDenied { order_id, client_order_id, limit, value, account, code, reserved })
+            layout!(OrderDenied { order_id, client_order_id, limit, value, account, code, more_decimals })
         }
     }
 }

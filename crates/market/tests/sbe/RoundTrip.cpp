@@ -231,7 +231,7 @@ void copy(OrderDenied &from, OrderDenied &to) {
     int128("value", from.value(), to.value());
     to.account(number("account", from.account()));
     to.code(number("code", from.code()));
-    reserved("reserved", from, to);
+    to.more_decimals(number("more_decimals", from.more_decimals()));
 }
 
 // A message behind its header, of which `length` bytes are left.

@@ -269,7 +269,7 @@ public final class RoundTrip {
         int128("value", from.value(), to.value());
         to.account(number("account", from.account()));
         to.code((int) number("code", from.code()));
-        bytes("reserved", OrderDeniedDecoder.reservedLength(), from::getReserved, to::putReserved);
+        to.more_decimals((short) number("more_decimals", from.more_decimals()));
         return to.encodedLength();
     }
 

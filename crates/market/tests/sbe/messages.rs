@@ -230,7 +230,7 @@ fn order_denied(dice: &mut ValueSource) -> ExpectedMessage {
         .int128("value", m.value)
         .number("account", m.account)
         .number("code", m.code)
-        .bytes("reserved", &m.reserved.to_le_bytes())
+        .number("more_decimals", m.more_decimals)
         .ends(m.as_bytes())
 }
 

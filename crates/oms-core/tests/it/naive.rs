@@ -373,7 +373,6 @@ fn denied(id: u64, session: u16, client: u64, account: u32, (denial, limit, valu
         account: tickpath_market::AccountId(account),
         code: denial.code(),
         more_decimals: 0,
-        reserved: 0,
     };
     Output::Denied { session, denied }
 }
