@@ -2,7 +2,9 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-use crate::{AccountId, ClientOrderId, DECIMALS, ExecId, MAX_DECIMALS, OrderId, Price, Quantity, SymbolId, VenueId, VenueOrderId};
+use crate::{
+    AccountId, ClientOrderId, DECIMALS, ExecId, MAX_DECIMALS, OrderId, Price, Quantity, SymbolId, VenueId, VenueOrderId,
+};
 
 #[cfg(target_endian = "big")]
 compile_error!("messages are little-endian structs; this target is big-endian");

@@ -293,10 +293,7 @@ fn an_invalid_line_of_the_instruments_is_reported_by_number() {
             "2: a quotation mark is not closed, or stands inside a cell; write the cell without it, or the whole cell \
              between two",
         ),
-        (
-            "symbol,number,venue\nNÄME,1,1",
-            "2: symbol: 'NÄME' is no symbol; use 1 to 48 printable ASCII characters",
-        ),
+        ("symbol,number,venue\nNÄME,1,1", "2: symbol: 'NÄME' is no symbol; use 1 to 48 printable ASCII characters"),
         (
             "symbol,number,venue\nA,65536,1",
             "2: number: '65536' is no whole number of 0 to 65535; write one without signs and spaces",
