@@ -46,6 +46,10 @@ pub enum CliCommand {
     Top(crate::top::TopArgs),
     /// Run a simulated exchange as a process, which receives its orders from an OMS
     Exchange(crate::exchange::ExchangeArgs),
+    /// Carry market data of an exchange onto a topic of a bus: best bids and offers, trades, order books
+    Feed(crate::feed::FeedArgs),
+    /// Fetch the list of an exchange's instruments
+    Instruments(crate::instruments_fetch::InstrumentsArgs),
     /// Inspect, record, replay and bridge logs and journals
     Log(LogArgs),
     /// Find settings of this host and its brokers that cost latency or safety, with the remedy of each

@@ -33,9 +33,14 @@ mod doctor;
 mod drop_copy;
 mod exchange;
 mod explain;
+mod feed;
+mod feed_exchanges;
+mod feed_instruments;
 mod follower_output;
 mod history;
+mod instrument_table;
 mod instruments;
+mod instruments_fetch;
 mod log;
 mod manual;
 mod oms;
@@ -125,6 +130,8 @@ fn run(command: CliCommand) -> anyhow::Result<CliOutcome> {
         CliCommand::Oms(args) => oms::run(&args),
         CliCommand::Top(args) => top::run(&args),
         CliCommand::Exchange(args) => exchange::run(&args),
+        CliCommand::Feed(args) => feed::run(&args),
+        CliCommand::Instruments(args) => instruments_fetch::run(&args),
         CliCommand::Log(args) => log::run(&args.command),
         CliCommand::Doctor(args) => doctor::run(&args),
         CliCommand::Completions(args) => manual::print_completions(&args, CliArgs::command()),

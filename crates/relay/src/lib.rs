@@ -1,8 +1,10 @@
-//! Carriers of messages: from a bus or a file into a recording, from a recording onto a bus, from one bus to another.
+//! Carriers of messages: from a bus or a file into a recording, from a recording onto a bus, from one bus to another,
+//! and from an exchange onto a bus.
 //!
 //! ```text
 //!   bus ──record──> recording ──replay──> bus        a recording is a log on a disk that keeps everything
 //!   bus ──────────────bridge────────────> bus
+//!   exchange ───────────feed────────────> bus
 //! ```
 //!
 //! Kind, payload and stamp are carried unchanged, unless a replay sets a new stamp. Messages of other programs have
@@ -15,6 +17,8 @@
 //!
 //! * [`record`], [`import`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or
 //!   stopped.
+//! * [`feed`]: the carrier of market data, over one or two connections to an exchange; `raw_frames.rs` is its file of
+//!   frames.
 //! * [`RelayMeter`]: the totals carried so far, readable from any thread.
 //! * `saved_position.rs`: the position of a carried topic, from which a restarted carrier resumes; `saver.rs` has it on
 //!   the disk. `source.rs` determines whose messages a ring has lost meanwhile.
@@ -24,8 +28,10 @@
 
 mod address;
 pub mod bridge;
+pub mod feed;
 pub mod import;
 mod published_tail;
+mod raw_frames;
 pub mod record;
 pub mod replay;
 mod saved_position;
@@ -212,6 +218,18 @@ pub enum RelayError {
     /// Two instruments would have the same number.
     #[error("'{0}' and another instrument would both have the number {1}; give each one of its own")]
     SameNumber(String, u32),
+    /// The file for raw frames exists already.
+    #[error("{} exists already, and frames are only written to a new file; name another: --raw FILE", .0.display())]
+    RawFileExists(PathBuf),
+    /// The file for raw frames cannot be created.
+    #[error("{} cannot be written ({}); name a file in a folder that you may write to: --raw FILE", .0.display(), .1)]
+    RawFile(PathBuf, std::io::Error),
+    /// A file of raw frames cannot be read.
+    #[error("{} cannot be read ({}); give a file that `tickpath feed --raw FILE` has written", .0.display(), .1)]
+    RawFrames(PathBuf, std::io::Error),
+    /// A file has no raw frame.
+    #[error("{} has no frame, a line like 'LOCAL_UTC_NS JSON'; give a file of `tickpath feed --raw`", .0.display())]
+    NoFrames(PathBuf),
     /// A file of market data cannot be read.
     #[error(transparent)]
     Data(#[from] tickpath_market::replay::RecordingError),
@@ -236,6 +254,7 @@ impl RelayError {
             Self::HoldsLog(_) | Self::OtherFiles(_) | Self::InSharedMemory(_) | Self::NotRecording(..) => true,
             Self::NotKept(..) | Self::Loop(_) | Self::DuplicateTarget(_) | Self::InvalidPosition(_) => true,
             Self::NoSymbol { .. } | Self::SameNumber(..) | Self::Data(_) => true,
+            Self::RawFileExists(_) | Self::NoFrames(_) => true,
             Self::NoHistory { .. } | Self::PositionInUse(_) | Self::OtherPosition(..) => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,

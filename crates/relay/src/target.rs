@@ -74,6 +74,19 @@ pub(crate) enum PublishOutcome {
     Stopped,
 }
 
+/// Opens the publisher of a topic.
+pub(crate) fn open_publisher(
+    connection: &dyn Connection,
+    topic: &str,
+    target: &TargetConfig,
+) -> Result<Box<dyn Publisher>, RelayError> {
+    let default_policy = connection.capabilities().policies.first().copied().unwrap_or(Policy::Overwrite);
+    let policy = target.policy.unwrap_or(default_policy);
+    let TargetConfig { capacity_bytes, max_age_ns, .. } = *target;
+    let config = TopicConfig { capacity_bytes, max_age_ns, ..TopicConfig::new(policy) };
+    connection.publisher(topic, &config).map_err(RelayError::from_publisher)
+}
+
 impl TopicWriter {
     /// Opens a topic of the bus at this URL.
     pub fn open(
@@ -82,11 +95,7 @@ impl TopicWriter {
         target: &TargetConfig,
         wait: Wait,
     ) -> Result<Self, RelayError> {
-        let default_policy = connection.capabilities().policies.first().copied().unwrap_or(Policy::Overwrite);
-        let policy = target.policy.unwrap_or(default_policy);
-        let TargetConfig { capacity_bytes, max_age_ns, .. } = *target;
-        let config = TopicConfig { capacity_bytes, max_age_ns, ..TopicConfig::new(policy) };
-        let publisher = connection.publisher(topic, &config).map_err(RelayError::from_publisher)?;
+        let publisher = open_publisher(connection, topic, target)?;
         let open_log = |(path, held): (LogPath, Range<u64>)| {
             let reader = Reader::open(&path, ReaderStart::Now, Registration::Unregistered)?;
             Ok::<_, LogOpenError>(TargetLog { next: reader.sequence(), held: held.end - held.start, reader })

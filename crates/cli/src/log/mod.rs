@@ -7,7 +7,7 @@ pub mod log_arguments;
 pub mod record;
 mod remove;
 pub mod replay;
-mod run_monitor;
+pub mod run_monitor;
 
 use std::path::{Path, PathBuf};
 

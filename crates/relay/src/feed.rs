@@ -1,0 +1,42 @@
+//! Carrier of market data from an exchange onto a topic.
+//!
+//! ```text
+//!   connection 0 ── frames, parser ──┐   first arrivals   ┌── quotes, trades ────────────┐
+//!                                    ├──> race ───────────┤                              ├──> topic
+//!   connection 1 ── frames, parser ──┘                    └── updates ──> book order ────┘
+//! ```
+//!
+//! One thread polls one or two connections of a [`Feed`](tickpath_feed::Feed), connects them again when they are lost,
+//! and publishes each message once, from the connection that brings it first. Best bids and offers are published as
+//! `TopOfBook`, trades as `Trade`, an update of a book as a `BookLevel` a level in one batch, and events of the feed
+//! as `FeedStatus`. [`replay_frames`] publishes a file of raw frames in the same way.
+//!
+//! # Validity of books
+//!
+//! * A book is valid from its `BookValid` to its next `Gap`. Nothing of it is published in between except the snapshot
+//!   and its updates, which end with `BookValid`.
+//! * After a gap one connection is asked for another snapshot. If that connection ends first, the other one is asked.
+//! * When the last connection ends, each valid book gets a `Gap` after the `Disconnected`. So does each valid book at
+//!   the end of the carrier.
+//!
+//! # Losses
+//!
+//! A carrier of market data cannot wait for a topic: an exchange ends a connection that is not read, and late data
+//! misleads. A message that the topic does not accept at once is lost, and so is one that stays in doubt after it was
+//! sent again. Losses are counted, and published as a gap message as soon as the topic accepts messages again; a book
+//! of which a message was lost is invalid until its next snapshot.
+//!
+//! With two connections, one on which the exchange announces maintenance is made again while the other one is up.
+
+mod config;
+mod frame_replay;
+mod live;
+mod market_carrier;
+mod market_order;
+mod meter;
+mod publication;
+
+pub use config::FeedRelayConfig;
+pub use frame_replay::replay_frames;
+pub use live::run;
+pub use meter::{ConnectionTotals, FeedMeter, FeedTotals, StageDelays};
