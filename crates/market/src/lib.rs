@@ -19,6 +19,7 @@
 //! | [`ReplaceConditional`] | 38 | 88  | a client                      |
 //! | [`ExecutionReport`]| 48   | 104   | a venue, and the OMS to a client |
 //! | [`OrderDenied`]    | 49   | 56    | the OMS to a client           |
+//! | [`ReportDetail`]   | 50   | 128   | a venue, and the OMS to a client |
 //!
 //! ```
 //! use tickpath_market::{AccountId, ClientOrderId, NewOrder, OrderType, Request, Side, SymbolId};
@@ -56,9 +57,10 @@ pub use conditional::{
     Condition, ConditionalOrder, ReplaceConditional, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 pub use message::{
-    BookLevel, CancelOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, ManualOrderIndicator,
-    MassCancel, MassCancelType, MessageError, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect,
-    ReplaceOrder, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
+    BookLevel, CancelOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, Liquidity,
+    ManualOrderIndicator, MassCancel, MassCancelType, MessageError, NewOrder, OrdStatus, OrderDenied, OrderType,
+    PositionEffect, ReplaceOrder, ReportDetail, SelfTradeMode, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
+    TradeMode,
 };
 pub use number::{
     AccountId, ClientOrderId, Currency, CurrencyError, DECIMALS, DecimalError, ExecId, MAX_DECIMALS, Notional, OrderId,

@@ -3,7 +3,8 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::{
-    AccountId, ClientOrderId, DECIMALS, ExecId, MAX_DECIMALS, OrderId, Price, Quantity, SymbolId, VenueId, VenueOrderId,
+    AccountId, ClientOrderId, Currency, DECIMALS, ExecId, MAX_DECIMALS, OrderId, Price, Quantity, SymbolId, VenueId,
+    VenueOrderId,
 };
 
 #[cfg(target_endian = "big")]
@@ -70,6 +71,8 @@ codes! {
         ExecutionReport = 48,
         /// [`OrderDenied`]
         OrderDenied = 49,
+        /// [`ReportDetail`]
+        ReportDetail = 50,
     }
     /// The side of an order (FIX 54).
     Side {
@@ -121,6 +124,37 @@ codes! {
         Open = 1,
         /// Closes.
         Close = 2,
+    }
+    /// What the venue does when an order would trade with another order of its owner (self-trade prevention).
+    SelfTradeMode {
+        /// As the venue's account is set.
+        Default = 0,
+        /// Cancels the resting order.
+        CancelMaker = 1,
+        /// Cancels the arriving order.
+        CancelTaker = 2,
+        /// Cancels both.
+        CancelBoth = 3,
+    }
+    /// Margin of an order at a venue with several.
+    TradeMode {
+        /// As the instrument requires: cash for spot, cross for derivatives.
+        Default = 0,
+        /// Without margin.
+        Cash = 1,
+        /// With the margin of the whole account.
+        Cross = 2,
+        /// With the margin of its position alone.
+        Isolated = 3,
+    }
+    /// Role of an order in a fill.
+    Liquidity {
+        /// The venue does not tell.
+        Unknown = 0,
+        /// The order rested.
+        Maker = 1,
+        /// The order arrived.
+        Taker = 2,
     }
     /// Scope of a mass cancel (FIX 530).
     MassCancelType {
@@ -332,8 +366,14 @@ pub struct NewOrder {
     pub time_in_force: u8,
     /// [`PositionEffect`] as its code.
     pub position_effect: u8,
+    /// Sum of [`NewOrder::POST_ONLY`] and [`NewOrder::REDUCE_ONLY`].
+    pub instructions: u8,
+    /// [`SelfTradeMode`] as its code.
+    pub self_trade_mode: u8,
+    /// [`TradeMode`] as its code.
+    pub trade_mode: u8,
     /// Zero.
-    pub reserved: [u8; 4],
+    pub reserved: u8,
 }
 
 /// A request to cancel an order of the sender, or, by the OMS's id, an order of any session for an account that the
@@ -462,6 +502,31 @@ pub struct ExecutionReport {
     pub manual: u8,
 }
 
+/// What a venue tells of a report beside it: the fee of a fill, the venue's own times, and its reason as text. It follows
+/// its report; after a reconnect it may come again, and is the same for the same fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct ReportDetail {
+    /// The OMS's id of the order.
+    pub order_id: OrderId,
+    /// The venue's id of the fill; zero if the report is no fill.
+    pub exec_id: ExecId,
+    /// Fee, in units of 10⁻¹⁶ of its currency, 128 bits little-endian; negative for a rebate.
+    pub fee: [u8; 16],
+    /// Time at which the venue received the request or made the event, nanoseconds since the Unix epoch; zero if unknown.
+    pub venue_received_ns: u64,
+    /// Time at which the venue sent the report, nanoseconds since the Unix epoch; zero if unknown.
+    pub venue_sent_ns: u64,
+    /// Currency of the fee.
+    pub fee_currency: Currency,
+    /// [`Liquidity`] as its code.
+    pub liquidity: u8,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// The venue's reason in UTF-8, padded with zeros; a longer one is cut.
+    pub text: [u8; 64],
+}
+
 /// A request that a risk check denied, with the limit and the value that broke it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -513,13 +578,23 @@ pub(crate) fn check_code(field: &'static str, code: u8, is_known: bool) -> Resul
 }
 
 impl NewOrder {
+    /// Instruction: the order rests, or is refused if it would trade at once (post-only, FIX 18=6).
+    pub const POST_ONLY: u8 = 1;
+    /// Instruction: the order only reduces a position (FIX 18=E).
+    pub const REDUCE_ONLY: u8 = 2;
+
     /// Checks the code fields.
     pub fn check(&self) -> Result<(), MessageError> {
         check_code("side", self.side, Side::from_code(self.side).is_some())?;
         check_code("order_type", self.order_type, OrderType::from_code(self.order_type).is_some())?;
         check_code("time_in_force", self.time_in_force, TimeInForce::from_code(self.time_in_force).is_some())?;
         let effect = self.position_effect;
-        check_code("position_effect", effect, PositionEffect::from_code(effect).is_some())
+        check_code("position_effect", effect, PositionEffect::from_code(effect).is_some())?;
+        let known = Self::POST_ONLY | Self::REDUCE_ONLY;
+        check_code("instructions", self.instructions, self.instructions & !known == 0)?;
+        let mode = self.self_trade_mode;
+        check_code("self_trade_mode", mode, SelfTradeMode::from_code(mode).is_some())?;
+        check_code("trade_mode", self.trade_mode, TradeMode::from_code(self.trade_mode).is_some())
     }
 }
 

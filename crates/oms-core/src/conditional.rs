@@ -85,9 +85,20 @@ impl Core {
         let checked = self.check_new_armed(at, envelope, &mut order, &new.trigger);
         self.orders.use_up_if_denied(order.session, order.client, checked)?;
         let slot = self.add_order(order);
-        let NewOrder { client_order_id, cause, position_effect, .. } = new.order;
+        let NewOrder { client_order_id, cause, position_effect, instructions, self_trade_mode, trade_mode, .. } =
+            new.order;
         let (request_id, since, trigger) = (order.id, at.stamp, new.trigger);
-        let pending = PendingTrigger { slot, position_effect, reserved: [0; 3], cause, request_id, since, trigger };
+        let pending = PendingTrigger {
+            slot,
+            position_effect,
+            instructions,
+            self_trade_mode,
+            trade_mode,
+            cause,
+            request_id,
+            since,
+            trigger,
+        };
         self.triggers.insert(slot, pending);
         out.push(report_output(&order, ExecType::PendingNew, client_order_id));
         Ok(())
@@ -211,7 +222,10 @@ impl Core {
             order_type: order.order_type.code(),
             time_in_force: order.time_in_force.code(),
             position_effect: pending.position_effect,
-            reserved: [0; 4],
+            instructions: pending.instructions,
+            self_trade_mode: pending.self_trade_mode,
+            trade_mode: pending.trade_mode,
+            reserved: 0,
         };
         let request = Request::New(new);
         match self.check_fired(at, fired, &order, &request) {

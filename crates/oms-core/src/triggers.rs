@@ -12,7 +12,9 @@ pub(crate) struct PendingTrigger {
     /// Slot of the order.
     pub(crate) slot: u32,
     pub(crate) position_effect: u8,
-    pub(crate) reserved: [u8; 3],
+    pub(crate) instructions: u8,
+    pub(crate) self_trade_mode: u8,
+    pub(crate) trade_mode: u8,
     pub(crate) cause: u64,
     /// Id of the request that brought the trigger.
     pub(crate) request_id: u64,

@@ -125,6 +125,7 @@ impl<'a> LineUnderTest<'a> {
                 assert!(up.is_some(), "no event precedes the end of the connect");
                 reports.push((number, report.order_id.0));
             }
+            LineEvent::Detail { .. } => assert!(up.is_some(), "no event precedes the end of the connect"),
         });
         self.losses += u32::from(polled.is_err());
         self.venue.received_requests();

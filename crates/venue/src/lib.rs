@@ -60,7 +60,7 @@ pub mod conformance;
 
 use std::os::fd::BorrowedFd;
 
-use tickpath_market::{ExecutionReport, Request};
+use tickpath_market::{ExecutionReport, ReportDetail, Request};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -134,6 +134,15 @@ pub enum LineEvent<'a> {
         stamp: u64,
         /// The report.
         report: &'a ExecutionReport,
+    },
+    /// What the venue tells beside the report before it. It is numbered like a report.
+    Detail {
+        /// Number of the detail, among those of the reports.
+        number: u64,
+        /// Time at which the venue sent it, in ticks of this host's clock; zero if unknown.
+        stamp: u64,
+        /// The detail.
+        detail: &'a ReportDetail,
     },
 }
 

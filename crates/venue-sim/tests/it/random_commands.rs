@@ -99,7 +99,7 @@ impl Commands {
             order_type: self.code(if market { &[1] } else { &[2] }),
             time_in_force: self.code(&[0, 0, 0, 1, 3, 3, 4]),
             position_effect: self.code(&[0, 1, 2]),
-            reserved: [0; 4],
+            ..NewOrder::default()
         }
     }
 

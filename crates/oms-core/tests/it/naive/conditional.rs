@@ -147,7 +147,6 @@ impl Naive {
             quantity: Quantity(quantity),
             cause: if waits.cause == 0 { fired.tick } else { waits.cause },
             position_effect: waits.position_effect,
-            reserved: [0; 4],
             ..new
         });
         outputs.extend(self.send(id, request, at.stamp));
