@@ -1,37 +1,76 @@
 //! The contract of a market data feed: what a carrier of ticks requires of an exchange adapter.
 //!
 //! ```text
-//!   exchange ── frames ──> Feed::poll ── FeedEvent ──> carrier ──> race, book order ──> bus
+//!   exchange ── frames ──> Feed::poll ── FeedEvent ──> carrier ──> Race ──> BookOrder ──> bus
 //!                              │ uses the same
 //!   file of raw frames ──> FrameParser ── MarketEvent ──> carrier
 //! ```
 //!
 //! An adapter is two parts: a [`FrameParser`], which turns a frame of the exchange into typed messages and does no I/O,
-//! and a [`Feed`], which keeps a connection and passes each frame to its parser. A carrier drives the feed through
-//! [`Feed::poll`], runs two connections of one feed against each other ([`Race`]), and decides with [`BookOrder`]
-//! whether a book is valid.
+//! and a [`Feed`], which keeps a connection and passes each frame to its parser. `examples/text.rs` is an adapter for a
+//! plain protocol in some 200 lines, and its test runs [`conformance`] against it. A carrier drives a feed by
+//! [`Feed::poll`], lets the connections of one exchange [`Race`], and publishes the steps of [`BookOrder`]:
+//!
+//! ```
+//! use tickpath_feed::{BookOrder, BookStep, Feed, FeedEvent, FeedLost, MarketEvent};
+//!
+//! fn poll_once(feed: &mut dyn Feed, books: &mut BookOrder) -> Result<usize, FeedLost> {
+//!     feed.poll(&mut |event| match event {
+//!         FeedEvent::Market(MarketEvent::Book(update)) => books.take(update, &mut |step| match step {
+//!             BookStep::Apply(update) => println!("{} levels at {}", update.levels.len(), update.sequence),
+//!             BookStep::Gap { expected, found } => println!("{found} does not follow {expected}: resynchronize"),
+//!             BookStep::Valid => println!("the book is valid"),
+//!             BookStep::Hold | BookStep::Drop => {}
+//!         }),
+//!         FeedEvent::Market(message) => println!("{message:?}"),
+//!         FeedEvent::BadFrame(error) => println!("{error}"),
+//!         FeedEvent::Up | FeedEvent::Frame(..) | FeedEvent::ClockOffset { .. } => {}
+//!     })
+//! }
+//! ```
+//!
+//! | module           | content                                                                        |
+//! |------------------|--------------------------------------------------------------------------------|
+//! | this page        | the traits of an adapter, their events and errors                              |
+//! | `book_update`    | [`BookUpdate`]: a snapshot or an update of an order book                       |
+//! | [`race`]         | [`Race`]: several connections carry the same messages, and the first one wins  |
+//! | [`book_order`]   | [`BookOrder`]: whether a book is valid, by the sequence numbers of its updates |
+//! | [`conformance`]  | the suite that checks an adapter against this contract                         |
 //!
 //! # The contract
 //!
 //! * **No call waits.** Each call returns at once. A name lookup in [`Feed::connect`] is the only wait that is allowed.
-//! * **Connect.** [`Feed::connect`] begins a connect and ends any earlier connection; [`FeedEvent::Up`] ends the connect
-//!   when the exchange has acknowledged every subscription, and comes before any market data of the connection.
-//! * **Loss.** [`Feed::poll`] returns [`FeedLost`] once, when the connection has ended for any reason. From then on the
-//!   feed reports no event until it is connected again. A feed never connects by itself.
-//! * **Silence.** A connection on which nothing arrives for as long as the exchange allows is lost: the feed sends the
-//!   exchange's heartbeats, and ends a connection that does not answer.
-//! * **Raw frames.** Each frame is passed on as [`FeedEvent::Frame`] before its messages, with the answers of the
-//!   exchange's REST interface that the books need, so that a file of them gives the same messages again.
-//! * **Books.** The parser passes on each update with the sequence number that it follows, and judges nothing:
-//!   [`BookOrder`] is the one place that finds gaps. After a gap the carrier calls [`Feed::resynchronize`], and the
-//!   adapter brings another snapshot.
-//! * **Bad input.** A frame that cannot be read is an error with a sentence, and changes nothing: the carrier counts it.
+//! * **Connect.** [`Feed::connect`] begins a connect and ends any earlier connection, whose end is not reported.
+//!   [`FeedEvent::Up`] ends the connect when the exchange has acknowledged all subscriptions. It comes once, and before
+//!   any message of the connection.
+//! * **Loss.** [`Feed::poll`] returns [`FeedLost`] once, when the connection has ended for any reason: refused, closed,
+//!   silent or unreadable. From then on the feed reports no event until it is connected again. A feed never connects by
+//!   itself.
+//! * **Silence.** The feed sends the exchange's heartbeats, and ends a connection on which nothing arrives for as long
+//!   as the exchange allows, also during a connect.
+//! * **Raw frames.** Each frame is passed on as [`FeedEvent::Frame`] before its messages, and so are the answers of the
+//!   exchange's REST interface that the books need: a new parser makes the same messages from a file of these frames.
+//! * **Order.** Messages of a connection are passed on in the order of their arrival, each once.
+//! * **Books.** A snapshot of each book follows the connect. The parser passes on each update with the sequence number
+//!   that it follows, and judges nothing: only [`BookOrder`] finds gaps. After a gap the carrier calls
+//!   [`Feed::resynchronize`], and the adapter brings another snapshot.
+//! * **Bad input.** A frame that cannot be read is an error with a sentence, [`FeedEvent::BadFrame`], and changes
+//!   nothing: the next frame is read as if it had not come. The carrier counts such frames.
+
+pub mod book_order;
+mod book_update;
+pub mod conformance;
+pub mod race;
 
 mod listing;
 
 use std::os::fd::BorrowedFd;
 
-use tickpath_market::{Price, Quantity, Side, SymbolId, TopOfBook, Trade};
+use tickpath_market::{SymbolId, TopOfBook, Trade};
+
+pub use book_order::{BookOrder, BookStep, MAX_HELD_UPDATES};
+pub use book_update::{BookUpdate, LevelChange};
+pub use race::{MessageKey, MessageStream, RECENT_MESSAGES, Race, RaceCounts};
 
 pub use listing::{ContractKind, ListedInstrument, Listing, ListingError};
 
@@ -46,7 +85,8 @@ pub trait Feed: Send {
     /// Takes arrived frames and does pending work: heartbeats, subscriptions. Returns the amount of work done.
     fn poll(&mut self, take: &mut dyn FnMut(FeedEvent<'_>)) -> Result<usize, FeedLost>;
 
-    /// Requests another snapshot of an instrument's book, because an update is missing.
+    /// Requests another snapshot of an instrument's book, because an update is missing. Does nothing while the feed is
+    /// down, because a connect brings snapshots.
     fn resynchronize(&mut self, symbol: SymbolId);
 
     /// Returns the descriptor that a sleeping thread polls for readability; none if there is nothing to wait on now.
@@ -115,37 +155,6 @@ pub enum MarketEvent<'a> {
     Maintenance,
 }
 
-/// A snapshot or an update of an order book.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BookUpdate<'a> {
-    /// Instrument of the book.
-    pub symbol: SymbolId,
-    /// The levels are the whole book; otherwise they are changes.
-    pub is_snapshot: bool,
-    /// The snapshot comes from elsewhere than the updates, which may overlap it: updates up to its sequence number are
-    /// dropped, and the first one after it may begin below it.
-    pub may_overlap: bool,
-    /// Sequence number that this update follows. Not read in a snapshot.
-    pub previous: u64,
-    /// Sequence number of the book after this update.
-    pub sequence: u64,
-    /// The exchange's own time, nanoseconds since the Unix epoch; zero if it sends none.
-    pub event_ns: u64,
-    /// Levels, bids and offers in any order.
-    pub levels: &'a [LevelChange],
-}
-
-/// New quantity of a level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LevelChange {
-    /// Side of the book: buy for bids.
-    pub side: Side,
-    /// Price of the level.
-    pub price: Price,
-    /// New quantity; zero removes the level.
-    pub quantity: Quantity,
-}
-
 /// An instrument of a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedInstrument {
@@ -153,15 +162,16 @@ pub struct FeedInstrument {
     pub name: String,
     /// Number of the instrument in our messages.
     pub symbol: SymbolId,
-    /// Decimals of a [`Price`] of this instrument: a price is in units of 10 to the power of minus this number.
+    /// Decimals of a [`Price`](tickpath_market::Price) of this instrument: a price is in units of 10 to the power of
+    /// minus this number.
     pub price_decimals: u8,
-    /// Decimals of a [`Quantity`] of this instrument.
+    /// Decimals of a [`Quantity`](tickpath_market::Quantity) of this instrument.
     pub quantity_decimals: u8,
     /// The exchange's number of the instrument, where its binary protocol uses one; zero if unknown.
     pub code: u64,
 }
 
-/// What a feed subscribes to.
+/// Instruments and kinds of messages to which a feed subscribes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subscription {
     /// Instruments.
