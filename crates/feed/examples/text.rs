@@ -23,6 +23,7 @@ use tickpath_market::{Price, Quantity, Side, SymbolId, TopOfBook, Trade, parse_d
 
 /// Reader of the exchange's lines.
 pub struct TextParser {
+    /// Instruments of the exchange.
     pub instruments: Vec<FeedInstrument>,
 }
 

@@ -1,6 +1,8 @@
 //! The messages: flat, little-endian, without padding, validated where they enter.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
+use std::borrow::Cow;
+
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::{
     AccountId, ClientOrderId, Currency, DECIMALS, ExecId, MAX_DECIMALS, OrderId, Price, Quantity, SymbolId, VenueId,
@@ -595,6 +597,39 @@ impl NewOrder {
         let mode = self.self_trade_mode;
         check_code("self_trade_mode", mode, SelfTradeMode::from_code(mode).is_some())?;
         check_code("trade_mode", self.trade_mode, TradeMode::from_code(self.trade_mode).is_some())
+    }
+}
+
+impl ReportDetail {
+    /// Returns the fee, in units of 10⁻¹⁶ of its currency.
+    pub fn fee(&self) -> i128 {
+        i128::from_le_bytes(self.fee)
+    }
+
+    /// Returns the role of the order in the fill, if its code is known.
+    pub fn liquidity(&self) -> Option<Liquidity> {
+        Liquidity::from_code(self.liquidity)
+    }
+
+    /// Returns the venue's reason; a cut character shows as U+FFFD.
+    pub fn text(&self) -> Cow<'_, str> {
+        let end = self.text.iter().position(|&byte| byte == 0).unwrap_or(self.text.len());
+        String::from_utf8_lossy(&self.text[..end])
+    }
+
+    /// Returns the detail with a reason; of a longer one the first bytes.
+    #[must_use]
+    pub fn with_text(mut self, text: &str) -> Self {
+        let bytes = &text.as_bytes()[..text.len().min(self.text.len())];
+        self.text = [0; 64];
+        self.text[..bytes.len()].copy_from_slice(bytes);
+        self
+    }
+}
+
+impl Default for ReportDetail {
+    fn default() -> Self {
+        <Self as FromZeros>::new_zeroed()
     }
 }
 

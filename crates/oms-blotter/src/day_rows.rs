@@ -16,9 +16,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tickpath_log::LogPath;
 use tickpath_market::{
-    AccountId, ExecId, ExecType, ExecutionReport, OrdStatus, OrderDenied, OrderId, Price, Quantity, Request, SymbolId,
+    AccountId, Currency, ExecId, ExecType, ExecutionReport, Liquidity, OrdStatus, OrderDenied, OrderId, Price,
+    Quantity, Request, SymbolId,
 };
-use tickpath_oms_core::{At, ContractSize, Core, EnterPosition, Input, OrderView, Output};
+use tickpath_oms_core::{At, ContractSize, Core, DetailRecord, EnterPosition, Input, OrderView, Output};
 use tickpath_oms_journal::journal;
 
 use crate::book::{PositionBook, traded};
@@ -121,6 +122,9 @@ impl DayRows {
         }
         if let Input::EnterPosition(entered) = &seen.input {
             self.enter_position(core, entered);
+        }
+        if let Input::ReportDetail(record) = &seen.input {
+            self.add_detail(core, seen, record);
         }
         for output in &seen.outputs {
             match output {
@@ -227,6 +231,29 @@ impl DayRows {
         let has_changed = *row != before || adds != 0;
         let counted = self.apply_fill(seen, report, adds);
         if has_changed || counted {
+            self.mark_changed(id, seen);
+        }
+    }
+
+    /// Adds what a venue told beside a report: to a fill its fee, to a rejected order the reason.
+    fn add_detail(&mut self, core: &Core, seen: &AppliedInput, record: &DetailRecord) {
+        let detail = &record.detail;
+        let Some(view) = core.order_by_venue_id(record.source, detail.order_id.0) else { return };
+        let id = view.id;
+        if let Some(&index) = self.by_exec.get(&(id.0, detail.exec_id.0)).filter(|_| detail.exec_id.0 != 0) {
+            let fill = &mut self.fills[index];
+            (fill.fee, fill.fee_currency) = (Some(detail.fee()), detail.fee_currency);
+            fill.liquidity = detail.liquidity().filter(|&role| role != Liquidity::Unknown);
+            self.mark_changed(id, seen);
+            return;
+        }
+        let text = detail.text();
+        let Some(reason) = self.orders.get_mut(&id.0).and_then(|row| row.reason.as_mut()).filter(|_| !text.is_empty())
+        else {
+            return;
+        };
+        if !reason.ends_with(&*text) {
+            *reason = format!("{reason}: {text}");
             self.mark_changed(id, seen);
         }
     }
@@ -431,6 +458,9 @@ fn fill_of(row: &BlotterOrder, time_ns: u64) -> Option<BlotterFill> {
         quantity: Quantity::ZERO,
         price: None,
         state: FillState::Resolved,
+        fee: None,
+        fee_currency: Currency::default(),
+        liquidity: None,
         counted: Quantity::ZERO,
         reported: 0,
         amendment: 0,

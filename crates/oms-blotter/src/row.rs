@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use tickpath_market::{
-    AccountId, ClientOrderId, ExecId, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId,
-    TimeInForce, VenueId,
+    AccountId, ClientOrderId, Currency, ExecId, Liquidity, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity,
+    Side, SymbolId, TimeInForce, VenueId,
 };
 use tickpath_oms_core::OrderView;
 
@@ -107,6 +107,12 @@ pub struct BlotterFill {
     pub price: Option<Price>,
     /// State of the fill.
     pub state: FillState,
+    /// Fee in units of 10⁻¹⁶ of its currency, negative for a rebate; none if the venue tells none.
+    pub fee: Option<i128>,
+    /// Currency of the fee.
+    pub fee_currency: Currency,
+    /// Role of the order in the fill, if the venue tells it.
+    pub liquidity: Option<Liquidity>,
     /// Change of the quantity filled on this day: zero for a busted fill, negative for a bust of an earlier day's fill.
     pub counted: Quantity,
     /// Quantity by the venue's last report, and the number of that amendment; zero if there was none.

@@ -110,6 +110,9 @@ table! {
     "quantity", true => units(row.quantity.0);
     "price", true => or_nothing(row.price, |price| units(price.0));
     "state", true => BlotterCell::Text(snake_case(row.state));
+    "fee", false => or_nothing(row.fee, money);
+    "fee_currency", false => or_nothing(row.fee.map(|_| row.fee_currency.to_string()), BlotterCell::Text);
+    "liquidity", false => or_nothing(row.liquidity.map(snake_case), BlotterCell::Text);
     "counted_quantity", false => units(row.counted.0);
     "updated_utc", false => or_nothing(row.updated_ns, BlotterCell::Time);
 }

@@ -46,6 +46,8 @@ impl Core {
             Input::GapTimer(_) => self.check_gaps(at, out),
             Input::DayEnd(_) => self.end_day(out),
             Input::TriggerFired(fired) => self.apply_trigger(at, fired, out),
+            // Only journal readers use it.
+            Input::ReportDetail(_) => true,
             Input::Request { .. } | Input::Report(_) => false,
         };
         self.counts.ignored += u64::from(!is_accepted);

@@ -141,7 +141,7 @@ pub use self::spare_page::SparePage;
 pub use self::unanswered::UnansweredOrder;
 pub use self::unknown_reports::UnknownOrderReport;
 pub use tickpath_oms_records::{
-    Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, Departure, Digest, EnterFill, EnterOrder,
+    Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, Departure, DetailRecord, Digest, EnterFill, EnterOrder,
     EnterPosition, Envelope, GapTimer, Input, JournalRollover, JournalStart, JournalStop, KILL_ACCOUNT, KILL_ALL,
     KILL_DISK, KILL_SESSION, KILL_SYMBOL, KillSwitch, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, LaneRecord,
     MassCancelRecord, MessageLoss, NewRecord, QueryStatus, RECORD_BYTES, Reconcile, RecordError, RecordKind, Release,

@@ -111,13 +111,8 @@ impl LaneLedger {
             Input::Request { envelope, .. } => {
                 advance_past(&mut self.requests, envelope.session, envelope.lane_sequence)
             }
-            Input::Report(record) => match LineId::recorded(record.source, record.line) {
-                None => advance_past(&mut self.venue_reports, record.source.0, record.lane_sequence),
-                Some(line) => {
-                    let next = self.line_reports.entry(line.index()).or_default();
-                    *next = widen(*next, record.lane_sequence) + 1;
-                }
-            },
+            Input::Report(record) => self.note_venue_report(record.source, record.line, record.lane_sequence),
+            Input::ReportDetail(record) => self.note_venue_report(record.source, record.line, record.lane_sequence),
             other => self.note_other(other),
         }
         for output in outputs {
@@ -126,6 +121,17 @@ impl LaneLedger {
                 Output::Report { session, .. } | Output::Denied { session, .. } => {
                     *entry_mut(&mut self.reports, *session) += 1;
                 }
+            }
+        }
+    }
+
+    #[inline]
+    fn note_venue_report(&mut self, source: VenueId, line: u16, lane_sequence: u32) {
+        match LineId::recorded(source, line) {
+            None => advance_past(&mut self.venue_reports, source.0, lane_sequence),
+            Some(line) => {
+                let next = self.line_reports.entry(line.index()).or_default();
+                *next = widen(*next, lane_sequence) + 1;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use tickpath_market::{
     CancelOrder, ConditionalOrder, ExecutionReport, MassCancel, NewOrder, Price, ReplaceConditional, ReplaceOrder,
-    Request, StatusRequest, VenueId,
+    ReportDetail, Request, StatusRequest, VenueId,
 };
 use tickpath_oms_risk::{
     ACCOUNT_BYTES, AccountLimits, DefinitionEnd, EARLIER_ACCOUNT_BYTES, EARLIER_INSTRUMENT_BYTES, FirmLimits, Grant,
@@ -86,6 +86,7 @@ record_kinds! {
     Name(NameRecord) = 101,
     Reconcile(Reconcile) = 102,
     EnterPosition(EnterPosition) = 103,
+    ReportDetail(DetailRecord) = 104,
 }
 
 /// Defines [`Input`], and the conversion of each input to and from its journal record. A definition that had fewer
@@ -198,6 +199,7 @@ inputs! {
         GapTimer(GapTimer),
         DayEnd(DayEnd),
         TriggerFired(TriggerFired),
+        ReportDetail(DetailRecord),
         Reconcile(Reconcile),
     }
     requests {
@@ -276,6 +278,20 @@ pub struct ReportRecord {
     /// Line that delivered the report, as its number plus one; zero for the venue's lane.
     pub line: u16,
     /// Low half of the report's sequence number in that lane or on that line.
+    pub lane_sequence: u32,
+}
+
+/// What a venue told beside a report. It changes no state: journal readers show it with its order and its fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct DetailRecord {
+    /// Message that the venue sent.
+    pub detail: ReportDetail,
+    /// Venue whose line delivered it.
+    pub source: VenueId,
+    /// Line that delivered it, as its number plus one.
+    pub line: u16,
+    /// Low half of its number among the reports of that line.
     pub lane_sequence: u32,
 }
 

@@ -2,15 +2,15 @@
 //! which are messages too, with the sequencer's fields in front.
 
 use tickpath_market::{
-    BookLevel, CancelOrder, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, MassCancel,
-    MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect, ReplaceConditional,
-    ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
-    decimal_text,
+    BookLevel, CancelOrder, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, Liquidity,
+    MassCancel, MassCancelType, NewOrder, Notional, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect,
+    ReplaceConditional, ReplaceOrder, ReportDetail, Request, SelfTradeMode, Side, StatusRequest, SymbolId, TimeInForce,
+    TopOfBook, Trade, TradeMode, TriggerPriceType, decimal_text,
 };
 use tickpath_oms_core::{
-    AccountLimits, Boot, DefinitionEnd, Denial, Digest, EnterFill, EnterOrder, EnterPosition, Envelope, FirmLimits,
-    GIVE_UP, Input, Instrument, JournalStart, JournalStop, KillSwitch, LOST_REPORTS, LOST_REQUESTS, LaneRecord,
-    MessageLoss, NAME_SESSION, NAME_VENUE, NameRecord, OTHER_LINE, RETRY, RecordKind, RejectRule, Release,
+    AccountLimits, Boot, DefinitionEnd, Denial, DetailRecord, Digest, EnterFill, EnterOrder, EnterPosition, Envelope,
+    FirmLimits, GIVE_UP, Input, Instrument, JournalStart, JournalStop, KillSwitch, LOST_REPORTS, LOST_REQUESTS,
+    LaneRecord, MessageLoss, NAME_SESSION, NAME_VENUE, NameRecord, OTHER_LINE, RETRY, RecordKind, RejectRule, Release,
     ReportRecord, Resolve, SessionRules, SymbolLimits, TradingHours, TriggerFired, UnsentRequest, VenueRules,
     scope_name,
 };
@@ -55,6 +55,7 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>
         Some(Kind::ReplaceConditional) => ("replace_conditional", replace_conditional(&flat(payload)?)),
         Some(Kind::ExecutionReport) => ("execution_report", execution_report(&flat(payload)?)),
         Some(Kind::OrderDenied) => ("order_denied", order_denied(&flat(payload)?)),
+        Some(Kind::ReportDetail) => ("report_detail", report_detail(&flat(payload)?)),
         None => return record(kind, payload),
     })
 }
@@ -98,6 +99,7 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)>
         Some(Input::EnterPosition(found)) => ("enter_position", enter_position(&found)),
         Some(Input::GapTimer(_)) => ("timer", Vec::new()),
         Some(Input::DayEnd(found)) => ("day_end", fields!(found: day)),
+        Some(Input::ReportDetail(found)) => ("journal_report_detail", detail_record(&found)),
         Some(Input::TriggerFired(found)) => ("fired", fired(&found)),
         Some(Input::Reject(found)) => ("reject_rule", reject_rule(&found)),
         None if kind == RecordKind::Lane.code() => ("lane", lane(&flat(payload)?)),
@@ -136,8 +138,16 @@ fn feed_status(m: &FeedStatus) -> Vec<MessageField> {
 fn new_order(m: &NewOrder) -> Vec<MessageField> {
     fields!(
         m: client_order_id, symbol, account, side as Side, quantity, price, order_type as OrderType,
-        time_in_force as TimeInForce, position_effect as PositionEffect, cause
+        time_in_force as TimeInForce, position_effect as PositionEffect, instructions = instructions(m.instructions),
+        self_trade_mode as SelfTradeMode, trade_mode as TradeMode, cause
     )
+}
+
+/// Returns the names of an order's instructions.
+fn instructions(flags: u8) -> String {
+    let names = [(NewOrder::POST_ONLY, "post_only"), (NewOrder::REDUCE_ONLY, "reduce_only")];
+    let given = names.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, name)| *name);
+    given.collect::<Vec<_>>().join(" ")
 }
 
 fn cancel_order(m: &CancelOrder) -> Vec<MessageField> {
@@ -202,6 +212,17 @@ fn execution_report(m: &ExecutionReport) -> Vec<MessageField> {
 fn order_denied(m: &OrderDenied) -> Vec<MessageField> {
     let (limit, value) = (i128::from_le_bytes(m.limit), i128::from_le_bytes(m.value));
     fields!(m: order_id, client_order_id, account, code as Denial, limit = limit, value = value)
+}
+
+fn detail_record(m: &DetailRecord) -> Vec<MessageField> {
+    [fields!(m: source, lane_sequence), report_detail(&m.detail)].concat()
+}
+
+fn report_detail(m: &ReportDetail) -> Vec<MessageField> {
+    fields!(
+        m: order_id, exec_id, fee = Notional(m.fee()).to_string(), fee_currency = m.fee_currency.as_str(),
+        liquidity as Liquidity, venue_received_ns, venue_sent_ns, text = &*m.text()
+    )
 }
 
 fn envelope(m: &Envelope) -> Vec<MessageField> {

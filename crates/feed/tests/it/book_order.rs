@@ -290,7 +290,7 @@ impl History {
 
     /// Returns whether an update from the first to the last index was lost, or arrived in the wrong order.
     fn has_gap(&self, first: usize, last: usize) -> bool {
-        let is_gap = |index| matches!(self.changes[index].fault, Fault::Lost | Fault::Swapped);
+        let is_gap = |index: usize| matches!(self.changes[index].fault, Fault::Lost | Fault::Swapped);
         (first..=last).any(is_gap)
     }
 

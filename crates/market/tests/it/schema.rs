@@ -8,9 +8,9 @@ use std::mem::offset_of;
 use roxmltree::{Document, Node};
 use tickpath_market::{
     BookLevel, CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind,
-    ManualOrderIndicator, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect,
-    ReplaceConditional, ReplaceOrder, SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade, Trigger,
-    TriggerDirection, TriggerJoin, TriggerPriceType,
+    Liquidity, ManualOrderIndicator, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType,
+    PositionEffect, ReplaceConditional, ReplaceOrder, ReportDetail, SCALE, SelfTradeMode, Side, StatusRequest,
+    TimeInForce, TopOfBook, Trade, TradeMode, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 
 const SCHEMA: &str = include_str!("../../../../schema/tickpath.xml");
@@ -83,6 +83,9 @@ fn every_code_is_described() {
     check_codes(root, "OrderType", OrderType::ALL, OrderType::code, OrderType::from_code);
     check_codes(root, "TimeInForce", TimeInForce::ALL, TimeInForce::code, TimeInForce::from_code);
     check_codes(root, "PositionEffect", PositionEffect::ALL, PositionEffect::code, PositionEffect::from_code);
+    check_codes(root, "SelfTradeMode", SelfTradeMode::ALL, SelfTradeMode::code, SelfTradeMode::from_code);
+    check_codes(root, "TradeMode", TradeMode::ALL, TradeMode::code, TradeMode::from_code);
+    check_codes(root, "Liquidity", Liquidity::ALL, Liquidity::code, Liquidity::from_code);
     check_codes(root, "MassCancelType", MassCancelType::ALL, MassCancelType::code, MassCancelType::from_code);
     check_codes(root, "ExecType", ExecType::ALL, ExecType::code, ExecType::from_code);
     let manual = ManualOrderIndicator::from_code;
@@ -204,6 +207,9 @@ fn layout(kind: Kind) -> Layout {
             order_type,
             time_in_force,
             position_effect,
+            instructions,
+            self_trade_mode,
+            trade_mode,
             reserved,
         }),
         Kind::CancelOrder => layout!(CancelOrder { client_order_id, original, cause, symbol, account, order_id }),
@@ -244,6 +250,17 @@ fn layout(kind: Kind) -> Layout {
         Kind::OrderDenied => {
             layout!(OrderDenied { order_id, client_order_id, limit, value, account, code, more_decimals })
         }
+        Kind::ReportDetail => layout!(ReportDetail {
+            order_id,
+            exec_id,
+            fee,
+            venue_received_ns,
+            venue_sent_ns,
+            fee_currency,
+            liquidity,
+            reserved,
+            text,
+        }),
     }
 }
 
@@ -265,7 +282,7 @@ fn field<M, F>(name: &'static str, offset: usize, _of: impl Fn(&M) -> &F) -> Fie
 }
 
 /// Types of the schema whose byte is no code.
-const BARE_BYTES: [&str; 3] = ["Flag", "BookFlags", "ConnectionNumber"];
+const BARE_BYTES: [&str; 4] = ["Flag", "BookFlags", "ConnectionNumber", "OrderInstructions"];
 
 /// Checks a field's type: a newtype has its own name in the schema, and a code is an enum there.
 fn check_type(root: Node<'_, '_>, described: &str, field: &Field, context: &str) {
@@ -335,7 +352,7 @@ fn simple_size(node: Node<'_, '_>) -> usize {
 fn primitive_size(name: &str) -> usize {
     match name {
         "int8" | "uint8" => 1,
-        "uint16" => 2,
+        "int16" | "uint16" => 2,
         "uint32" => 4,
         "int64" | "uint64" => 8,
         other => panic!("the schema uses the primitive type {other}, which no message has"),

@@ -21,6 +21,7 @@
 #include "tickpath/OrderDenied.h"
 #include "tickpath/ReplaceConditional.h"
 #include "tickpath/ReplaceOrder.h"
+#include "tickpath/ReportDetail.h"
 #include "tickpath/StatusRequest.h"
 #include "tickpath/TopOfBook.h"
 #include "tickpath/Trade.h"
@@ -46,6 +47,11 @@ std::string hex(const char *bytes, std::size_t length) {
 
 template <class Number> Number number(const std::string &name, Number value) {
     field(name) << value;
+    return value;
+}
+
+std::uint8_t byte(const std::string &name, std::uint8_t value) {
+    field(name) << static_cast<int>(value);
     return value;
 }
 
@@ -141,7 +147,10 @@ template <class Order> void copy_order(Order &from, Order &to) {
     to.order_type(code<OrderType>("order_type", from.order_type()));
     to.time_in_force(code<TimeInForce>("time_in_force", from.time_in_force()));
     to.position_effect(code<PositionEffect>("position_effect", from.position_effect()));
-    reserved("reserved", from, to);
+    to.instructions(byte("instructions", from.instructions()));
+    to.self_trade_mode(code<SelfTradeMode>("self_trade_mode", from.self_trade_mode()));
+    to.trade_mode(code<TradeMode>("trade_mode", from.trade_mode()));
+    to.reserved(byte("reserved", from.reserved()));
 }
 
 void copy(NewOrder &from, NewOrder &to) { copy_order(from, to); }
@@ -234,6 +243,20 @@ void copy(OrderDenied &from, OrderDenied &to) {
     to.more_decimals(number("more_decimals", from.more_decimals()));
 }
 
+void copy(ReportDetail &from, ReportDetail &to) {
+    to.order_id(number("order_id", from.order_id()));
+    to.exec_id(number("exec_id", from.exec_id()));
+    int128("fee", from.fee(), to.fee());
+    to.venue_received_ns(number("venue_received_ns", from.venue_received_ns()));
+    to.venue_sent_ns(number("venue_sent_ns", from.venue_sent_ns()));
+    field("fee_currency") << hex(from.fee_currency(), ReportDetail::fee_currencyLength());
+    to.putFee_currency(from.fee_currency());
+    to.liquidity(code<Liquidity>("liquidity", from.liquidity()));
+    reserved("reserved", from, to);
+    field("text") << hex(from.text(), ReportDetail::textLength());
+    to.putText(from.text());
+}
+
 // A message behind its header, of which `length` bytes are left.
 template <class Message> void carry(const char *name, char *message, std::uint64_t length) {
     said << name;
@@ -262,6 +285,7 @@ void carry(std::uint16_t id, char *message, std::uint64_t length) {
     case ReplaceConditional::SBE_TEMPLATE_ID: return carry<ReplaceConditional>("ReplaceConditional", message, length);
     case ExecutionReport::SBE_TEMPLATE_ID: return carry<ExecutionReport>("ExecutionReport", message, length);
     case OrderDenied::SBE_TEMPLATE_ID: return carry<OrderDenied>("OrderDenied", message, length);
+    case ReportDetail::SBE_TEMPLATE_ID: return carry<ReportDetail>("ReportDetail", message, length);
     default: throw std::runtime_error("no message has the id " + std::to_string(id));
     }
 }

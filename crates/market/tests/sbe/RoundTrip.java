@@ -86,6 +86,9 @@ public final class RoundTrip {
             case OrderDeniedDecoder.TEMPLATE_ID -> copy(
                 new OrderDeniedDecoder().wrapAndApplyHeader(in, at, header),
                 new OrderDeniedEncoder().wrapAndApplyHeader(out, 0, newHeader));
+            case ReportDetailDecoder.TEMPLATE_ID -> copy(
+                new ReportDetailDecoder().wrapAndApplyHeader(in, at, header),
+                new ReportDetailEncoder().wrapAndApplyHeader(out, 0, newHeader));
             default -> throw new IllegalArgumentException("no message has the id " + header.templateId());
         };
     }
@@ -155,7 +158,10 @@ public final class RoundTrip {
         to.order_type(code("order_type", from.order_type()));
         to.time_in_force(code("time_in_force", from.time_in_force()));
         to.position_effect(code("position_effect", from.position_effect()));
-        bytes("reserved", NewOrderDecoder.reservedLength(), from::getReserved, to::putReserved);
+        to.instructions((short) number("instructions", from.instructions()));
+        to.self_trade_mode(code("self_trade_mode", from.self_trade_mode()));
+        to.trade_mode(code("trade_mode", from.trade_mode()));
+        to.reserved((short) number("reserved", from.reserved()));
         return to.encodedLength();
     }
 
@@ -219,7 +225,10 @@ public final class RoundTrip {
         to.order_type(code("order_type", from.order_type()));
         to.time_in_force(code("time_in_force", from.time_in_force()));
         to.position_effect(code("position_effect", from.position_effect()));
-        bytes("reserved", ConditionalOrderDecoder.reservedLength(), from::getReserved, to::putReserved);
+        to.instructions((short) number("instructions", from.instructions()));
+        to.self_trade_mode(code("self_trade_mode", from.self_trade_mode()));
+        to.trade_mode(code("trade_mode", from.trade_mode()));
+        to.reserved((short) number("reserved", from.reserved()));
         trigger(from.trigger(), to.trigger());
         return to.encodedLength();
     }
@@ -270,6 +279,20 @@ public final class RoundTrip {
         to.account(number("account", from.account()));
         to.code((int) number("code", from.code()));
         to.more_decimals((short) number("more_decimals", from.more_decimals()));
+        return to.encodedLength();
+    }
+
+    private int copy(ReportDetailDecoder from, ReportDetailEncoder to) {
+        said.append("ReportDetail");
+        to.order_id(u64("order_id", from.order_id()));
+        to.exec_id(u64("exec_id", from.exec_id()));
+        int128("fee", from.fee(), to.fee());
+        to.venue_received_ns(u64("venue_received_ns", from.venue_received_ns()));
+        to.venue_sent_ns(u64("venue_sent_ns", from.venue_sent_ns()));
+        bytes("fee_currency", ReportDetailDecoder.fee_currencyLength(), from::getFee_currency, to::putFee_currency);
+        to.liquidity(code("liquidity", from.liquidity()));
+        bytes("reserved", ReportDetailDecoder.reservedLength(), from::getReserved, to::putReserved);
+        bytes("text", ReportDetailDecoder.textLength(), from::getText, to::putText);
         return to.encodedLength();
     }
 

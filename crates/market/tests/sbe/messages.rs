@@ -7,9 +7,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use tickpath_market::{
     BookLevel, CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind,
-    ManualOrderIndicator, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect,
-    Price, Quantity, ReplaceConditional, ReplaceOrder, SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
-    Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
+    Liquidity, ManualOrderIndicator, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType,
+    PositionEffect, Price, Quantity, ReplaceConditional, ReplaceOrder, ReportDetail, SCALE, SelfTradeMode, Side,
+    StatusRequest, TimeInForce, TopOfBook, Trade, TradeMode, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -66,6 +66,7 @@ fn drawn(kind: Kind, dice: &mut ValueSource) -> ExpectedMessage {
         Kind::ReplaceConditional => replace_conditional(dice),
         Kind::ExecutionReport => execution_report(dice),
         Kind::OrderDenied => order_denied(dice),
+        Kind::ReportDetail => report_detail(dice),
     }
 }
 
@@ -234,6 +235,21 @@ fn order_denied(dice: &mut ValueSource) -> ExpectedMessage {
         .ends(m.as_bytes())
 }
 
+fn report_detail(dice: &mut ValueSource) -> ExpectedMessage {
+    let m = ReportDetail { liquidity: dice.code(Liquidity::ALL, Liquidity::code, NULL), ..dice.message() };
+    ExpectedText::of(Kind::ReportDetail)
+        .number("order_id", m.order_id)
+        .number("exec_id", m.exec_id)
+        .int128("fee", m.fee)
+        .number("venue_received_ns", m.venue_received_ns)
+        .number("venue_sent_ns", m.venue_sent_ns)
+        .bytes("fee_currency", &m.fee_currency.0)
+        .code("liquidity", m.liquidity())
+        .bytes("reserved", &m.reserved)
+        .bytes("text", &m.text)
+        .ends(m.as_bytes())
+}
+
 fn order(line: ExpectedText, m: &NewOrder) -> ExpectedText {
     line.number("client_order_id", m.client_order_id)
         .price("price", m.price)
@@ -245,7 +261,10 @@ fn order(line: ExpectedText, m: &NewOrder) -> ExpectedText {
         .code("order_type", OrderType::from_code(m.order_type))
         .code("time_in_force", TimeInForce::from_code(m.time_in_force))
         .code("position_effect", PositionEffect::from_code(m.position_effect))
-        .bytes("reserved", &m.reserved)
+        .number("instructions", m.instructions)
+        .code("self_trade_mode", SelfTradeMode::from_code(m.self_trade_mode))
+        .code("trade_mode", TradeMode::from_code(m.trade_mode))
+        .number("reserved", m.reserved)
 }
 
 fn trigger(line: ExpectedText, m: &Trigger) -> ExpectedText {
@@ -285,6 +304,8 @@ impl ValueSource {
             order_type: self.code(OrderType::ALL, OrderType::code, NULL),
             time_in_force: self.code(TimeInForce::ALL, TimeInForce::code, NULL),
             position_effect: self.code(PositionEffect::ALL, PositionEffect::code, NULL),
+            self_trade_mode: self.code(SelfTradeMode::ALL, SelfTradeMode::code, NULL),
+            trade_mode: self.code(TradeMode::ALL, TradeMode::code, NULL),
             ..self.message()
         }
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tickpath_clock::Calibration;
 use tickpath_log::{LogMessage, LogPath, LogReadError, Next, Reader, ReaderStart, Registration};
-use tickpath_market::{ExecutionReport, Kind, Request};
+use tickpath_market::{ExecutionReport, Kind, ReportDetail, Request};
 use tickpath_oms_core::{LOST_REPORTS, LOST_REQUESTS};
 use tickpath_oms_journal::{LaneKind, LaneLedger, LineId};
 use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState};
@@ -54,6 +54,8 @@ enum LineState {
 pub(crate) enum AgentEvent {
     /// A report, with its number on the line and the time at which the venue sent it.
     Report { number: u64, stamp: u64, report: ExecutionReport },
+    /// What the venue tells beside a report, numbered like one.
+    Detail { number: u64, stamp: u64, detail: ReportDetail },
     /// A request that the venue does not have, with its number and stamp in the lane.
     Returned { number: u64, stamp: u64, request: Request },
     /// The venue may have lost requests or reports, as in [`InputEvent::Lost`].
@@ -71,6 +73,10 @@ impl AgentEvent {
         match self {
             Self::Report { number, stamp, report } => {
                 let (kind, payload) = (Kind::ExecutionReport.code(), report.as_bytes());
+                sink(InputEvent::Message(&LogMessage { sequence: *number, stamp: *stamp, kind, payload }))
+            }
+            Self::Detail { number, stamp, detail } => {
+                let (kind, payload) = (Kind::ReportDetail.code(), detail.as_bytes());
                 sink(InputEvent::Message(&LogMessage { sequence: *number, stamp: *stamp, kind, payload }))
             }
             Self::Returned { number, stamp, request } => {
@@ -281,6 +287,10 @@ impl LineAgent {
             LineEvent::Report { number, stamp, report } => {
                 *next_report = number + 1;
                 events.push_back(AgentEvent::Report { number, stamp, report: *report });
+            }
+            LineEvent::Detail { number, stamp, detail } => {
+                *next_report = number + 1;
+                events.push_back(AgentEvent::Detail { number, stamp, detail: *detail });
             }
         });
         (polled, up)

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use tickpath_clock::Clock;
 use tickpath_log::LogMessage;
-use tickpath_market::{ExecutionReport, OrdStatus, Request, VenueId};
-use tickpath_oms_core::{Input, LOST_REPORTS, OrderView, ReportRecord, UnsentRequest};
+use tickpath_market::{ExecutionReport, Kind, OrdStatus, ReportDetail, Request, VenueId};
+use tickpath_oms_core::{DetailRecord, Input, LOST_REPORTS, OrderView, ReportRecord, UnsentRequest};
 use tickpath_oms_journal::{LaneKind, LineId};
+use zerocopy::FromBytes;
 
 use super::Sequencer;
 use crate::OmsError;
@@ -43,6 +44,9 @@ impl<C: Clock> Sequencer<C> {
         received: u64,
         message: &LogMessage<'_>,
     ) -> Result<(), OmsError> {
+        if message.kind == Kind::ReportDetail.code() {
+            return self.line_detail(line, received, message);
+        }
         let Ok(report) = ExecutionReport::read(message.kind, message.payload) else {
             self.invalid_messages += 1;
             return Ok(());
@@ -54,6 +58,23 @@ impl<C: Clock> Sequencer<C> {
             lines.note_journaled(line, message.sequence + 1);
         }
         self.query_after_loss(line.venue, &report)
+    }
+
+    /// Journals what the venue tells beside a report. Details of unknown orders would only fill the disk.
+    fn line_detail(&mut self, line: LineId, received: u64, message: &LogMessage<'_>) -> Result<(), OmsError> {
+        let Ok(detail) = ReportDetail::read_from_bytes(message.payload) else {
+            self.invalid_messages += 1;
+            return Ok(());
+        };
+        if self.core.order_by_venue_id(line.venue, detail.order_id.0).is_some() {
+            let (source, lane_sequence) = (line.venue, message.sequence as u32);
+            let record = DetailRecord { detail, source, line: u16::from(line.line) + 1, lane_sequence };
+            self.apply_and_release(received, &Input::ReportDetail(record))?;
+        }
+        if let Some(lines) = self.release.venues.lines_mut(line.venue) {
+            lines.note_journaled(line, message.sequence + 1);
+        }
+        Ok(())
     }
 
     #[cold]
