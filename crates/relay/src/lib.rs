@@ -1,8 +1,9 @@
 //! Carriers of messages: from a bus or a file into a recording, from a recording onto a bus, from one bus to another.
 //!
 //! ```text
-//!   bus ──record──> recording ──replay──> bus        a recording is a log on a disk that keeps everything
-//!   bus ──────────────bridge────────────> bus
+//!     bus ──record──> recording ──replay──> bus       a recording is a log on a disk that keeps everything
+//!   files ──import──> recording ──export──> tables
+//!     bus ──────────────bridge────────────> bus
 //! ```
 //!
 //! Kind, payload and stamp are carried unchanged, unless a replay sets a new stamp. Messages of other programs have
@@ -13,8 +14,8 @@
 //! On a broker a message keeps its message id, and a message from a log gets one, so that no subscriber gets a
 //! duplicate.
 //!
-//! * [`record`], [`import`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or
-//!   stopped.
+//! * [`record`], [`import`], [`replay`], [`export`], [`bridge`]: the carriers, each one call that returns when it is
+//!   done or stopped.
 //! * [`RelayMeter`]: the totals carried so far, readable from any thread.
 //! * `saved_position.rs`: the position of a carried topic, from which a restarted carrier resumes; `saver.rs` has it on
 //!   the disk. `source.rs` determines whose messages a ring has lost meanwhile.
@@ -24,7 +25,9 @@
 
 mod address;
 pub mod bridge;
+pub mod export;
 pub mod import;
+mod merged_files;
 mod published_tail;
 pub mod record;
 pub mod replay;
@@ -45,6 +48,7 @@ use tickpath_bus::{ConnectError, ForeignMessage, Gap, Message, Policy, PublishEr
 use tickpath_clock::{Clock, HostClock};
 use tickpath_log::{LogOpenError, LogPath, LogReadError};
 use tickpath_market::replay::ReplaySpeedError;
+use tickpath_recordings::{ExportError, MarketFileError};
 
 /// Default kind given to messages of other programs: no message of this project has it.
 pub const FOREIGN_KIND: u8 = 128;
@@ -201,12 +205,12 @@ pub enum RelayError {
         /// URL of its bus.
         url: String,
     },
-    /// A number was given for an instrument that the file does not have.
-    #[error("the file has no '{name}'; it has {has}")]
+    /// A number was given for an instrument that no imported file has.
+    #[error("no file has a message of '{name}'; there are {has}")]
     NoSymbol {
         /// Name of the instrument.
         name: String,
-        /// The instruments of the file.
+        /// The instruments of the files.
         has: String,
     },
     /// Two instruments would have the same number.
@@ -214,7 +218,13 @@ pub enum RelayError {
     SameNumber(String, u32),
     /// A file of market data cannot be read.
     #[error(transparent)]
-    Data(#[from] tickpath_market::replay::RecordingError),
+    Data(#[from] MarketFileError),
+    /// A recording has no message to export; the text names the kind.
+    #[error("{0} holds no {1} that can be exported; look into it with: tickpath log cat")]
+    NothingToExport(LogPath, String),
+    /// A table cannot be written.
+    #[error(transparent)]
+    Export(#[from] ExportError),
     /// A recording cannot be looped at its own times.
     #[error(transparent)]
     Pace(#[from] ReplaySpeedError),
@@ -238,6 +248,7 @@ impl RelayError {
             Self::NoSymbol { .. } | Self::SameNumber(..) | Self::Data(_) => true,
             Self::NoHistory { .. } | Self::PositionInUse(_) | Self::OtherPosition(..) => true,
             Self::Connect(error) => error.is_usage(),
+            Self::Export(error) => error.is_usage(),
             _ => false,
         }
     }

@@ -22,6 +22,7 @@ mod history;
 mod imports;
 mod interrupt;
 mod logs;
+mod market_files;
 mod oms;
 mod order_status;
 mod output;
