@@ -50,7 +50,7 @@ pub enum CliCommand {
     Feed(crate::feed::FeedArgs),
     /// Fetch the list of an exchange's instruments
     Instruments(crate::instruments_fetch::InstrumentsArgs),
-    /// Inspect, record, replay and bridge logs and journals
+    /// Inspect, record, import, export, replay and bridge logs and journals
     Log(LogArgs),
     /// Find settings of this host and its brokers that cost latency or safety, with the remedy of each
     Doctor(crate::doctor::DoctorArgs),
@@ -132,8 +132,10 @@ pub enum LogCommand {
     },
     /// Record the messages of a topic in a folder as they arrive, gaps included
     Record(crate::log::record::RecordArgs),
-    /// Import a file of market data into a folder, as a recording with the times of the file
+    /// Import files of market data into a folder, as a recording with the times of the files
     Import(crate::log::import::ImportArgs),
+    /// Export the market data of a recording to CSV, Parquet or hftbacktest's npz
+    Export(crate::log::export::ExportArgs),
     /// Publish a recording on a bus, at its own times or at another rate
     Replay(crate::log::replay::ReplayArgs),
     /// Copy topics from one bus to another, until Ctrl-C; a target topic that exists is appended to

@@ -12,7 +12,7 @@
 //!
 //! `bookTicker` and `trade` messages become ticks, depth messages are skipped and counted, and bad lines are counted
 //! and reported with their line numbers. Parsing is complete before the first tick is handed out, so a replay measures
-//! no parsing.
+//! no parsing. [`read_line`] reads a single line, for programs that take a recording line by line.
 
 mod csv;
 mod json_line;
@@ -21,6 +21,7 @@ mod schedule;
 mod synthetic;
 mod tick;
 
+pub use json_line::{LineContent, read_line};
 pub use recording::{RecordedTick, Recording, RecordingCounts, RecordingError};
 pub use schedule::{ReplaySchedule, ReplaySpeed, ReplaySpeedError};
 pub use tick::MarketTick;

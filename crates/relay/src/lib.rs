@@ -2,9 +2,10 @@
 //! and from an exchange onto a bus.
 //!
 //! ```text
-//!   bus ──record──> recording ──replay──> bus        a recording is a log on a disk that keeps everything
-//!   bus ──────────────bridge────────────> bus
-//!   exchange ───────────feed────────────> bus
+//!     bus ──record──> recording ──replay──> bus       a recording is a log on a disk that keeps everything
+//!   files ──import──> recording ──export──> tables
+//!     bus ──────────────bridge────────────> bus
+//!   exchange ────────feed──────────────> bus
 //! ```
 //!
 //! Kind, payload and stamp are carried unchanged, unless a replay sets a new stamp. Messages of other programs have
@@ -15,8 +16,8 @@
 //! On a broker a message keeps its message id, and a message from a log gets one, so that no subscriber gets a
 //! duplicate.
 //!
-//! * [`record`], [`import`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or
-//!   stopped.
+//! * [`record`], [`import`], [`replay`], [`export`], [`bridge`]: the carriers, each one call that returns when it is
+//!   done or stopped.
 //! * [`feed`]: the carrier of market data, over one or two connections to an exchange; `raw_frames.rs` is its file of
 //!   frames.
 //! * [`RelayMeter`]: the totals carried so far, readable from any thread.
@@ -28,8 +29,10 @@
 
 mod address;
 pub mod bridge;
+pub mod export;
 pub mod feed;
 pub mod import;
+mod merged_files;
 mod published_tail;
 mod raw_frames;
 pub mod record;
@@ -51,6 +54,7 @@ use tickpath_bus::{ConnectError, ForeignMessage, Gap, Message, Policy, PublishEr
 use tickpath_clock::{Clock, HostClock};
 use tickpath_log::{LogOpenError, LogPath, LogReadError};
 use tickpath_market::replay::ReplaySpeedError;
+use tickpath_recordings::{ExportError, MarketFileError};
 
 /// Default kind given to messages of other programs: no message of this project has it.
 pub const FOREIGN_KIND: u8 = 128;
@@ -207,12 +211,12 @@ pub enum RelayError {
         /// URL of its bus.
         url: String,
     },
-    /// A number was given for an instrument that the file does not have.
-    #[error("the file has no '{name}'; it has {has}")]
+    /// A number was given for an instrument that no imported file has.
+    #[error("no file has a message of '{name}'; there are {has}")]
     NoSymbol {
         /// Name of the instrument.
         name: String,
-        /// The instruments of the file.
+        /// The instruments of the files.
         has: String,
     },
     /// Two instruments would have the same number.
@@ -232,7 +236,13 @@ pub enum RelayError {
     NoFrames(PathBuf),
     /// A file of market data cannot be read.
     #[error(transparent)]
-    Data(#[from] tickpath_market::replay::RecordingError),
+    Data(#[from] MarketFileError),
+    /// A recording has no message to export; the text names the kind.
+    #[error("{0} holds no {1} that can be exported; look into it with: tickpath log cat")]
+    NothingToExport(LogPath, String),
+    /// A table cannot be written.
+    #[error(transparent)]
+    Export(#[from] ExportError),
     /// A recording cannot be looped at its own times.
     #[error(transparent)]
     Pace(#[from] ReplaySpeedError),
@@ -257,6 +267,7 @@ impl RelayError {
             Self::RawFileExists(_) | Self::NoFrames(_) => true,
             Self::NoHistory { .. } | Self::PositionInUse(_) | Self::OtherPosition(..) => true,
             Self::Connect(error) => error.is_usage(),
+            Self::Export(error) => error.is_usage(),
             _ => false,
         }
     }

@@ -1,7 +1,9 @@
-//! `tickpath log`: looks into logs and journals, records topics, replays recordings, and carries topics between buses.
+//! `tickpath log`: looks into logs and journals, records topics, imports, exports and replays recordings, and carries
+//! topics between buses.
 
 pub mod bridge;
 pub mod cat;
+pub mod export;
 pub mod import;
 pub mod log_arguments;
 pub mod record;
@@ -33,7 +35,8 @@ pub fn run(command: &LogCommand) -> anyhow::Result<CliOutcome> {
         LogCommand::Analyse { dir, output } => return analyse(dir, output),
         LogCommand::Snapshot { dir } => snapshot(dir),
         LogCommand::Record(args) => record::run(args),
-        LogCommand::Import(args) => import::run(args),
+        LogCommand::Import(args) => return import::run(args),
+        LogCommand::Export(args) => export::run(args),
         LogCommand::Replay(args) => replay::run(args),
         LogCommand::Bridge(args) => return bridge::run(args),
     }?;

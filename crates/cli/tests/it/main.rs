@@ -24,6 +24,7 @@ mod imports;
 mod instruments_fetch;
 mod interrupt;
 mod logs;
+mod market_files;
 mod oms;
 mod order_status;
 mod output;

@@ -75,6 +75,7 @@ const CALLS: &[Call] = &[
     refuses("log record shm:// t x --duration 1h", &[2]),
     refuses("log replay x shm:// t --max-age 10m", &[2]),
     refuses("log import @/none.csv @/imported", &[2]),
+    refuses("log export @/journal --to @/orders.txt", &[2]),
     refuses("log bridge shm:// redis://h:1?streams --topic t --max-age abc", &[2]),
     prints("report @/results/host.json", &[0]),
     prints("history @/results", &[0]),

@@ -13,8 +13,10 @@ use crate::{DecimalError, Price, Quantity, Side, Symbol, TopOfBook, Trade};
 /// Nanoseconds in a millisecond, the unit of the exchange's own times.
 const NS_PER_MS: u64 = 1_000_000;
 
-pub(super) enum LineContent {
-    /// Receive time, instrument, and a tick whose symbol id is not set yet.
+/// Content of a line of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineContent {
+    /// Receive time in nanoseconds since the Unix epoch, instrument, and a tick whose symbol id is zero.
     Tick(u64, Symbol, MarketTick),
     /// A depth update or a depth snapshot.
     Depth,
@@ -22,7 +24,8 @@ pub(super) enum LineContent {
     Other,
 }
 
-pub(super) fn parse(line: &[u8]) -> Result<LineContent, String> {
+/// Reads a line of a recording, `LOCAL_NS JSON`, without its end. The error is the reason why it is a bad line.
+pub fn read_line(line: &[u8]) -> Result<LineContent, String> {
     let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8 from byte {}", error.valid_up_to() + 1))?;
     let (at, json) = text.split_once(' ').ok_or("no receive time and JSON with a space between them")?;
     let at_ns: u64 = at.parse().map_err(|_| "does not start with a receive time in nanoseconds")?;

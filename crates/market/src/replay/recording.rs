@@ -214,7 +214,7 @@ impl RecordingBuilder {
                         columns = CsvColumns::read(line).map_err(|why| self.add(Err(why))).ok();
                         self.recording.counts.lines = 1;
                     }
-                    None => self.add(json_line::parse(line)),
+                    None => self.add(json_line::read_line(line)),
                     Some(columns) => self.add(columns.parse(line)),
                 }
             }
