@@ -25,13 +25,16 @@ const ROWS: &[(&str, &[&str])] = &[
     ("tables", &["oms-blotter"]),
     ("engines", &["oms-runtime", "venue-sim", "oms-client", "relay"]),
     ("facade", &["bus"]),
-    ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-native"]),
+    (
+        "adapters",
+        &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-native", "feed-okx", "feed-binance"],
+    ),
     ("text", &["oms-text"]),
-    ("files", &["oms-journal"]),
-    ("cores", &["bus-api", "oms-core", "oms-protocol", "venue"]),
+    ("files", &["oms-journal", "recordings"]),
+    ("cores", &["bus-api", "oms-core", "oms-protocol", "venue", "feed"]),
     ("records", &["oms-records"]),
-    ("foundation", &["log", "oms-risk"]),
-    ("primitives", &["clock", "market", "settings", "oms-slots", "tls"]),
+    ("foundation", &["log", "oms-risk", "web-client"]),
+    ("primitives", &["clock", "market", "settings", "oms-slots", "tls", "json-scan"]),
 ];
 
 const ADAPTERS: &[&str] = &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka"];

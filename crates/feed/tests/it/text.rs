@@ -1,6 +1,6 @@
 //! The example's feed, checked against the contract with an exchange that speaks its text protocol.
 
-#[path = "../../examples/text.rs"]
+#[path = "../../examples/text_feed.rs"]
 #[expect(dead_code, reason = "an example has a main of its own")]
 mod example;
 

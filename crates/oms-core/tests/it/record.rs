@@ -1,7 +1,7 @@
 //! The journal's structs keep their sizes, and inputs their bytes.
 
 use tickpath_oms_core::{
-    AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, DefinitionEnd, Digest, EnterFill,
+    DetailRecord, AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, DefinitionEnd, Digest, EnterFill,
     EnterOrder, EnterPosition, Envelope, FirmLimits, GapTimer, Grant, Input, Instrument, JournalRollover, JournalStart,
     JournalStop, KillSwitch, LaneRecord, MassCancelRecord, MessageLoss, NameRecord, NewRecord, QueryStatus,
     RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release, ReplaceConditionalRecord, ReplaceRecord,
@@ -54,6 +54,7 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::Name, size_of::<NameRecord>(), 72),
     (RecordKind::Reconcile, size_of::<Reconcile>(), 40),
     (RecordKind::EnterPosition, size_of::<EnterPosition>(), 64),
+    (RecordKind::ReportDetail, size_of::<DetailRecord>(), 136),
 ];
 
 /// Definitions that core version 3 wrote with fewer bytes, which are read, too.
@@ -126,11 +127,12 @@ fn a_written_record_reads_back_equal() {
         kinds.insert(written.kind());
         assert_eq!(Input::read(written.kind().code(), bytes), Ok(Some(written)));
     }
-    // Inputs that an admin enters have tests of their own.
+    // Inputs that an admin enters, and those that change no state, have tests of their own.
     for entered in [
         Input::EnterOrder(EnterOrder { session: 7, ..Default::default() }),
         Input::EnterFill(EnterFill::default()),
         Input::EnterPosition(EnterPosition { adjusts: 1, ..Default::default() }),
+        Input::ReportDetail(DetailRecord::new_zeroed()),
     ] {
         let mut buffer = [0; RECORD_BYTES];
         kinds.insert(entered.kind());
