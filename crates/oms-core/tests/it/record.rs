@@ -9,6 +9,8 @@ use tickpath_oms_core::{
     VenueConnection, VenueRules,
 };
 
+use zerocopy::FromZeros;
+
 use crate::dice::seed;
 use crate::random_inputs::World;
 
