@@ -18,6 +18,12 @@ use tickpath_lab_result::ResultFile;
 pub struct CliUsageError(pub String);
 
 /// Ends the function with a mistake in the command's arguments, whose text is formatted as by `format!`.
+impl From<tickpath_exchanges::ExchangeUsageError> for CliUsageError {
+    fn from(error: tickpath_exchanges::ExchangeUsageError) -> Self {
+        Self(error.0)
+    }
+}
+
 macro_rules! bail_usage {
     ($($text:tt)+) => {
         return Err($crate::args::CliUsageError(format!($($text)+)).into())

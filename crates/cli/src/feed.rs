@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use tickpath_clock::Wait;
+use tickpath_exchanges::{FeedEndpoints, FeedExchange, number_instruments, read_feed_table};
 use tickpath_feed::Subscription;
 use tickpath_lab_report::duration;
 use tickpath_market::replay::ReplaySpeed;
@@ -14,8 +15,6 @@ use tickpath_relay::feed::{
 };
 
 use crate::args::{CliUsageError, SendRate, bus_url, rate, seconds};
-use crate::feed_exchanges::{FeedEndpoints, FeedExchange};
-use crate::feed_instruments::{number_instruments, read_feed_table};
 use crate::log::log_arguments::OpeningArgs;
 use crate::log::run_monitor::{RunMonitor, finish};
 use crate::outcome::CliOutcome;
@@ -108,7 +107,7 @@ pub fn run(args: &FeedArgs) -> anyhow::Result<CliOutcome> {
     let begin = || RunMonitor::begin(move || format!("carrying: {}", shown.totals()));
     let ended = match &args.replay {
         Some(file) => {
-            let mut parser = args.exchange.parser(&subscription)?;
+            let mut parser = args.exchange.parser(&subscription).map_err(CliUsageError::from)?;
             let pace = args.speed.per_second().map(ReplaySpeed::Scaled);
             let watch = begin()?;
             watch.run(&[], |outside| replay_frames(&config, file, pace, &mut *parser, &meter, outside))?
@@ -117,7 +116,7 @@ pub fn run(args: &FeedArgs) -> anyhow::Result<CliOutcome> {
             let endpoints =
                 FeedEndpoints { url: args.url.as_deref(), rest_url: args.rest_url.as_deref(), ca: args.ca.as_deref() };
             let open = |_| args.exchange.open_feed(&endpoints, subscription.clone());
-            let feeds = (0..args.connections).map(open).collect::<Result<Vec<_>, CliUsageError>>()?;
+            let feeds = (0..args.connections).map(open).collect::<Result<Vec<_>, _>>().map_err(CliUsageError::from)?;
             let watch = begin()?;
             watch.run(&[], |outside| carry(&config, feeds, &meter, outside))?
         }

@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use tickpath_exchanges::{FeedExchange, ListingType, MergedTable, merge_table};
 use tickpath_feed::Listing;
 use tickpath_web_client::{HttpRequest, HttpsClient};
 
 use crate::args::{CliUsageError, bail_usage, one_of};
-use crate::feed_exchanges::{FeedExchange, ListingType};
-use crate::instrument_table::{MergedTable, merge_table};
 use crate::outcome::CliOutcome;
 use crate::print::{count_text, print_text};
 

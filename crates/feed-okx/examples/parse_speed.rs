@@ -35,9 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
         sample(&clock, &frames, &mut complete, |frame| black_box(by_serde(frame)).is_some());
     }
-    let frame_ns = |histogram: &Histogram<u64>, quantile| {
-        histogram.value_at_quantile(quantile) as f64 / FRAMES_PER_SAMPLE as f64
-    };
+    let frame_ns =
+        |histogram: &Histogram<u64>, quantile| histogram.value_at_quantile(quantile) as f64 / FRAMES_PER_SAMPLE as f64;
     for (reader, histogram) in [("in place", &in_place), ("serde_json", &complete)] {
         println!("{reader}: p50 {:.0} ns, p99 {:.0} ns a frame", frame_ns(histogram, 0.5), frame_ns(histogram, 0.99));
     }

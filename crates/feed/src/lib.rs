@@ -6,7 +6,7 @@
 //!   file of raw frames ──> FrameParser ── MarketEvent ──> carrier
 //! ```
 //!
-//! An adapter is two parts: a [`FrameParser`], which turns a frame of the exchange into typed messages and does no I/O,
+//! Design: `docs/design/market-data-feeds.md`. An adapter is two parts: a [`FrameParser`], which turns a frame of the exchange into typed messages and does no I/O,
 //! and a [`Feed`], which keeps a connection and passes each frame to its parser. `examples/text_feed.rs` is an adapter for a
 //! plain protocol in some 200 lines, and its test runs [`conformance`] against it. A carrier drives a feed by
 //! [`Feed::poll`], lets the connections of one exchange [`Race`], and publishes the steps of [`BookOrder`]:

@@ -47,6 +47,7 @@
 
 mod book;
 mod conditional;
+mod market_data;
 mod message;
 mod number;
 pub mod replay;
@@ -56,11 +57,11 @@ pub use book::{BookChange, DepthLevel, Invalidity, OrderBook};
 pub use conditional::{
     Condition, ConditionalOrder, ReplaceConditional, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
+pub use market_data::{BookLevel, FeedStatus, TopOfBook, Trade};
 pub use message::{
-    BookLevel, CancelOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, Liquidity,
-    ManualOrderIndicator, MassCancel, MassCancelType, MessageError, NewOrder, OrdStatus, OrderDenied, OrderType,
-    PositionEffect, ReplaceOrder, ReportDetail, SelfTradeMode, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
-    TradeMode,
+    CancelOrder, ExecType, ExecutionReport, FeedCondition, Kind, Liquidity, ManualOrderIndicator, MassCancel,
+    MassCancelType, MessageError, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect, ReplaceOrder,
+    ReportDetail, SelfTradeMode, Side, StatusRequest, TimeInForce, TradeMode,
 };
 pub use number::{
     AccountId, ClientOrderId, Currency, CurrencyError, DECIMALS, DecimalError, ExecId, MAX_DECIMALS, Notional, OrderId,

@@ -235,7 +235,7 @@ impl DayRows {
         }
     }
 
-    /// Adds what a venue told beside a report: to a fill its fee, to a rejected order the reason.
+    /// Adds the details of a venue's report: to a fill its fee, to a rejected order the reason.
     fn add_detail(&mut self, core: &Core, seen: &AppliedInput, record: &DetailRecord) {
         let detail = &record.detail;
         let Some(view) = core.order_by_venue_id(record.source, detail.order_id.0) else { return };

@@ -107,11 +107,11 @@ pub struct BlotterFill {
     pub price: Option<Price>,
     /// State of the fill.
     pub state: FillState,
-    /// Fee in units of 10⁻¹⁶ of its currency, negative for a rebate; none if the venue tells none.
+    /// Fee in units of 10⁻¹⁶ of its currency, negative for a rebate; none if unknown.
     pub fee: Option<i128>,
     /// Currency of the fee.
     pub fee_currency: Currency,
-    /// Role of the order in the fill, if the venue tells it.
+    /// Role of the order in the fill, if known.
     pub liquidity: Option<Liquidity>,
     /// Change of the quantity filled on this day: zero for a busted fill, negative for a bust of an earlier day's fill.
     pub counted: Quantity,

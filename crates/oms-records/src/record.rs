@@ -281,7 +281,7 @@ pub struct ReportRecord {
     pub lane_sequence: u32,
 }
 
-/// What a venue told beside a report. It changes no state: journal readers show it with its order and its fill.
+/// Details of a venue's report. They change no state: journal readers show them with their order and their fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DetailRecord {

@@ -135,7 +135,7 @@ pub enum LineEvent<'a> {
         /// The report.
         report: &'a ExecutionReport,
     },
-    /// What the venue tells beside the report before it. It is numbered like a report.
+    /// Details of the report before it, numbered like a report.
     Detail {
         /// Number of the detail, among those of the reports.
         number: u64,

@@ -24,7 +24,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("services", &["oms-server", "oms-web"]),
     ("tables", &["oms-blotter"]),
     ("engines", &["oms-runtime", "venue-sim", "oms-client", "relay"]),
-    ("facade", &["bus"]),
+    ("facade", &["bus", "exchanges"]),
     (
         "adapters",
         &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-native", "feed-okx", "feed-binance"],

@@ -2,6 +2,7 @@
 //! the first event. Only the messages are shared with the core.
 
 mod conditional;
+mod contract;
 mod fills;
 mod operate;
 mod order_log;
@@ -19,41 +20,9 @@ use tickpath_oms_core::{
     SymbolLimits, VenueRules,
 };
 
+use contract::Contract;
 use fills::is_fill;
 use order_log::{LogEvent, LogRequest, OrderLog, Phase};
-
-/// Contract size of a symbol: what a product of price and quantity is worth.
-#[derive(Debug, Clone, Copy)]
-pub struct Contract {
-    multiplier: i128,
-    /// Decimals of price, quantity and multiplier together.
-    decimals: u32,
-    /// Units of 10⁻⁸ in a unit of quantity.
-    grain: i128,
-}
-
-impl Contract {
-    fn of(instrument: &Instrument) -> Self {
-        let quantity = u32::from(instrument.quantity_decimals());
-        let decimals = u32::from(instrument.price_decimals()) + quantity + u32::from(instrument.multiplier_decimals);
-        Self { multiplier: instrument.multiplier.into(), decimals, grain: 10_i128.pow(8 - quantity) }
-    }
-
-    /// Returns the value of a product of price and quantity in units of 10⁻¹⁶.
-    fn value(&self, points: i128) -> i128 {
-        let whole = points.saturating_mul(self.multiplier);
-        match self.decimals <= 16 {
-            true => whole.saturating_mul(10_i128.pow(16 - self.decimals)),
-            false => whole / 10_i128.pow(self.decimals - 16),
-        }
-    }
-}
-
-impl Default for Contract {
-    fn default() -> Self {
-        Self { multiplier: 1, decimals: 16, grain: 1 }
-    }
-}
 
 /// The naive model.
 #[derive(Default)]

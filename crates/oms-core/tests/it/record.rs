@@ -1,12 +1,12 @@
 //! The journal's structs keep their sizes, and inputs their bytes.
 
 use tickpath_oms_core::{
-    DetailRecord, AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, DefinitionEnd, Digest, EnterFill,
-    EnterOrder, EnterPosition, Envelope, FirmLimits, GapTimer, Grant, Input, Instrument, JournalRollover, JournalStart,
-    JournalStop, KillSwitch, LaneRecord, MassCancelRecord, MessageLoss, NameRecord, NewRecord, QueryStatus,
-    RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release, ReplaceConditionalRecord, ReplaceRecord,
-    ReportRecord, Resolve, SessionConnection, SessionRules, StatusRecord, SymbolLimits, TriggerFired, UnsentRequest,
-    VenueConnection, VenueRules,
+    AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, DefinitionEnd, DetailRecord, Digest,
+    EnterFill, EnterOrder, EnterPosition, Envelope, FirmLimits, GapTimer, Grant, Input, Instrument, JournalRollover,
+    JournalStart, JournalStop, KillSwitch, LaneRecord, MassCancelRecord, MessageLoss, NameRecord, NewRecord,
+    QueryStatus, RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release, ReplaceConditionalRecord,
+    ReplaceRecord, ReportRecord, Resolve, SessionConnection, SessionRules, StatusRecord, SymbolLimits, TriggerFired,
+    UnsentRequest, VenueConnection, VenueRules,
 };
 
 use zerocopy::FromZeros;

@@ -54,7 +54,7 @@ enum LineState {
 pub(crate) enum AgentEvent {
     /// A report, with its number on the line and the time at which the venue sent it.
     Report { number: u64, stamp: u64, report: ExecutionReport },
-    /// What the venue tells beside a report, numbered like one.
+    /// Details of a report, numbered like a report.
     Detail { number: u64, stamp: u64, detail: ReportDetail },
     /// A request that the venue does not have, with its number and stamp in the lane.
     Returned { number: u64, stamp: u64, request: Request },

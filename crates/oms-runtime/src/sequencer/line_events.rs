@@ -60,7 +60,7 @@ impl<C: Clock> Sequencer<C> {
         self.query_after_loss(line.venue, &report)
     }
 
-    /// Journals what the venue tells beside a report. Details of unknown orders would only fill the disk.
+    /// Journals the details of a report. Those of unknown orders would only fill the disk.
     fn line_detail(&mut self, line: LineId, received: u64, message: &LogMessage<'_>) -> Result<(), OmsError> {
         let Ok(detail) = ReportDetail::read_from_bytes(message.payload) else {
             self.invalid_messages += 1;

@@ -8,10 +8,11 @@ use tickpath_oms_core::{
     LOST_REPORTS, LOST_REQUESTS, Output, RecordKind, Release, Resolve, UnsentRequest,
 };
 
+use super::contract::Contract;
 use super::order_log::{LogEvent, OrderLog, Phase};
 use super::requests::may_replace;
 use super::risk::{Kind, NaiveFacts};
-use super::{Checked, Contract, MAX_VALUE, Naive, NaiveQueued, denied, note_result};
+use super::{Checked, MAX_VALUE, Naive, NaiveQueued, denied, note_result};
 
 const IDS: u32 = 1 << 16;
 const VENUES: u16 = 1 << 12;

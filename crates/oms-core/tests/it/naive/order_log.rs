@@ -8,7 +8,7 @@ use tickpath_market::{
 };
 use tickpath_oms_core::OrderView;
 
-use super::Contract;
+use super::contract::Contract;
 
 /// An order with all its events.
 pub struct OrderLog {

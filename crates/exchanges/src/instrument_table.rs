@@ -13,7 +13,7 @@ use tickpath_feed::ListedInstrument;
 use tickpath_market::{DECIMALS, Symbol};
 use tickpath_settings::{TORN_CELL, table_cells};
 
-use crate::feed_exchanges::contract_word;
+use crate::feeds::contract_word;
 
 /// Columns that a table needs, in the order of a new one.
 const COLUMNS: [&str; 14] = [

@@ -6,13 +6,13 @@ use tickpath_feed::FeedInstrument;
 use tickpath_market::{DECIMALS, MAX_DECIMALS, SymbolId};
 use tickpath_settings::{TORN_CELL, read_text, table_cells, table_lines};
 
-use crate::args::{CliUsageError, bail_usage};
+use crate::ExchangeUsageError;
 
 /// Max names that an error message lists.
 const MAX_NAMES: usize = 10;
 
 /// Numbers instruments from 0 on, in the order of their names, with eight decimals.
-pub fn number_instruments(names: &[String]) -> Result<Vec<FeedInstrument>, CliUsageError> {
+pub fn number_instruments(names: &[String]) -> Result<Vec<FeedInstrument>, ExchangeUsageError> {
     check_names(names)?;
     let instrument = |(number, name): (u32, &String)| FeedInstrument {
         name: name.clone(),
@@ -26,10 +26,11 @@ pub fn number_instruments(names: &[String]) -> Result<Vec<FeedInstrument>, CliUs
 
 /// Reads the instruments of a venue from a table: those with these names, or all that are not restricted if there is no
 /// name.
-pub fn read_feed_table(file: &Path, venue: &str, names: &[String]) -> Result<Vec<FeedInstrument>, CliUsageError> {
+pub fn read_feed_table(file: &Path, venue: &str, names: &[String]) -> Result<Vec<FeedInstrument>, ExchangeUsageError> {
     check_names(names)?;
-    let text = read_text(file).map_err(|e| CliUsageError(e.to_string()))?;
-    let rows = parse_table(&text).map_err(|(line, why)| CliUsageError(format!("{}:{line}: {why}", file.display())))?;
+    let text = read_text(file).map_err(|e| ExchangeUsageError(e.to_string()))?;
+    let rows =
+        parse_table(&text).map_err(|(line, why)| ExchangeUsageError(format!("{}:{line}: {why}", file.display())))?;
     let (own, others): (Vec<TableRow>, Vec<TableRow>) = rows.into_iter().partition(|row| row.venue == venue);
     let file = file.display();
     if own.is_empty() {
@@ -37,13 +38,17 @@ pub fn read_feed_table(file: &Path, venue: &str, names: &[String]) -> Result<Vec
         venues.sort_unstable();
         venues.dedup();
         let found = if venues.is_empty() { "no row".to_owned() } else { format!("rows of {}", list(&venues)) };
-        bail_usage!("{file} has no instrument of the venue '{venue}', but {found}; name the venue with --venue NAME");
+        return Err(ExchangeUsageError(format!(
+            "{file} has no instrument of the venue '{venue}', but {found}; name the venue with --venue NAME"
+        )));
     }
     if names.is_empty() {
         let live: Vec<FeedInstrument> =
             own.into_iter().filter(|row| !row.is_restricted).map(|row| row.instrument).collect();
         if live.is_empty() {
-            bail_usage!("{file} has only restricted instruments of the venue '{venue}'; name some with --instruments");
+            return Err(ExchangeUsageError(format!(
+                "{file} has only restricted instruments of the venue '{venue}'; name some with --instruments"
+            )));
         }
         return Ok(live);
     }
@@ -51,7 +56,7 @@ pub fn read_feed_table(file: &Path, venue: &str, names: &[String]) -> Result<Vec
         let found = own.iter().find(|row| row.instrument.name == *name);
         found.map(|row| row.instrument.clone()).ok_or_else(|| {
             let known: Vec<String> = own.iter().map(|row| row.instrument.name.clone()).collect();
-            CliUsageError(format!(
+            ExchangeUsageError(format!(
                 "'{name}' is no instrument of the venue '{venue}' in {file}; use one of {}, or add it with `tickpath \
                  instruments fetch`",
                 list(&known)
@@ -116,13 +121,17 @@ fn parse_row(
     Ok(TableRow { venue: venue.to_owned(), is_restricted: matches!(restricted, "true" | "1"), instrument })
 }
 
-fn check_names(names: &[String]) -> Result<(), CliUsageError> {
+fn check_names(names: &[String]) -> Result<(), ExchangeUsageError> {
     for (index, name) in names.iter().enumerate() {
         if name.is_empty() {
-            bail_usage!("--instruments: a name is empty; write names with a comma between two, like A,B");
+            return Err(ExchangeUsageError(format!(
+                "--instruments: a name is empty; write names with a comma between two, like A,B"
+            )));
         }
         if names[..index].contains(name) {
-            bail_usage!("--instruments: '{name}' is named twice; name each instrument once");
+            return Err(ExchangeUsageError(format!(
+                "--instruments: '{name}' is named twice; name each instrument once"
+            )));
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use tickpath_feed_binance::{
 };
 use tickpath_feed_okx::{OkxFeed, OkxFeedConfig, OkxParser, REST_URL as OKX_REST};
 
-use crate::args::CliUsageError;
+use crate::ExchangeUsageError;
 
 /// An exchange, or a market of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,7 +24,9 @@ pub enum FeedExchange {
 
 /// Addresses of an exchange that replace its own.
 pub struct FeedEndpoints<'a> {
+    /// Address of the streams; the exchange's own if none is given.
     pub url: Option<&'a str>,
+    /// Address of the REST interface; the exchange's own if none is given.
     pub rest_url: Option<&'a str>,
     /// File of the trusted authorities; those of the system if none is given.
     pub ca: Option<&'a Path>,
@@ -50,8 +52,8 @@ impl FeedExchange {
         self,
         endpoints: &FeedEndpoints<'_>,
         subscription: Subscription,
-    ) -> Result<Box<dyn Feed>, CliUsageError> {
-        let (ca, refused) = (endpoints.ca.map(PathBuf::from), CliUsageError);
+    ) -> Result<Box<dyn Feed>, ExchangeUsageError> {
+        let (ca, refused) = (endpoints.ca.map(PathBuf::from), ExchangeUsageError);
         let replace = |own: String, given: Option<&str>| given.map_or(own, str::to_owned);
         let binance = |own: BinanceFeedConfig, ca| {
             let (url, rest_url) = (replace(own.url, endpoints.url), replace(own.rest_url, endpoints.rest_url));
@@ -71,10 +73,10 @@ impl FeedExchange {
     }
 
     /// Makes the parser of the exchange's frames.
-    pub fn parser(self, subscription: &Subscription) -> Result<Box<dyn FrameParser>, CliUsageError> {
+    pub fn parser(self, subscription: &Subscription) -> Result<Box<dyn FrameParser>, ExchangeUsageError> {
         let instruments = &subscription.instruments;
         let parser: Box<dyn FrameParser> = match self {
-            Self::Okx => Box::new(OkxParser::new(instruments).map_err(|e| CliUsageError(e.to_string()))?),
+            Self::Okx => Box::new(OkxParser::new(instruments).map_err(|e| ExchangeUsageError(e.to_string()))?),
             Self::Binance | Self::BinanceFutures => Box::new(BinanceParser::new(instruments, TimeUnit::Millisecond)),
         };
         Ok(parser)
@@ -123,8 +125,11 @@ impl FeedExchange {
 /// A type of instruments that OKX lists by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListingType {
+    /// Spot.
     Spot,
+    /// Perpetual swaps.
     Swap,
+    /// Futures with an expiry.
     Futures,
 }
 

@@ -1,0 +1,25 @@
+//! The exchanges by name: the one place that knows which adapters there are.
+//!
+//! ```text
+//!   a name ── FeedExchange ──┬── open_feed ──> feed-okx, feed-binance
+//!                            ├── parser ─────> frames of a raw file
+//!                            └── read_listing ──> merge_table ──> instruments.csv ──> read_feed_table
+//! ```
+//!
+//! `feeds.rs` names the adapters, `instrument_table.rs` writes an exchange's list of instruments into a table that the OMS
+//! reads as well, and `feed_table.rs` reads the instruments of a feed from it.
+//!
+//! Invariant: a name in a table keeps its number for ever, because orders and journals name it by that number.
+
+mod feed_table;
+mod feeds;
+mod instrument_table;
+
+pub use feed_table::{number_instruments, read_feed_table};
+pub use feeds::{FeedEndpoints, FeedExchange, ListingType};
+pub use instrument_table::{MergedTable, TableMergeError, merge_table};
+
+/// A call that cannot work, with the remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ExchangeUsageError(pub String);
