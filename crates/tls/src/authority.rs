@@ -58,6 +58,8 @@ impl TestAuthority {
         params.distinguished_name.push(rcgen::DnType::CommonName, file);
         params.not_after = date_time_ymd(year, 1, 1);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        // Clients that check strictly, like Python's from 3.13, refuse a certificate without it.
+        params.use_authority_key_identifier_extension = true;
         let hash = file.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
         let serial = (u64::from_le_bytes(*b"tickpath") ^ hash) >> 1;
         params.serial_number = Some(SerialNumber::from(serial));

@@ -51,14 +51,15 @@ impl Chance {
     pub(crate) const HALF: Self = Self(ALWAYS / 2);
 }
 
-/// Dice that decide whether a fault happens.
+/// Dice that decide whether a fault happens. The same seed gives the same throws.
 #[derive(Debug, Default)]
-pub(crate) struct FaultDice {
+pub struct FaultDice {
     seed: u64,
     throws: u64,
 }
 
 impl FaultDice {
+    /// Creates dice that were not thrown yet.
     pub fn new(seed: u64) -> Self {
         Self { seed, throws: 0 }
     }

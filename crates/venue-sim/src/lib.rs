@@ -105,7 +105,7 @@ pub use day_end::{EndDayError, end_day};
 pub use engine::VenueEngine;
 pub use error::{EngineError, OperatorError, RecoverError, VenueServerError};
 pub use event::VenueEvent;
-pub use faults::{Chance, InjectedFaults, ParseChanceError};
+pub use faults::{Chance, FaultDice, InjectedFaults, ParseChanceError};
 pub use fills::FillError;
 pub use journal::RULES_VERSION;
 pub use journal_fields::{FieldValue, JournalRecord};
