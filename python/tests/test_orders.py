@@ -156,12 +156,41 @@ def test_invalid_order_is_refused_with_the_remedy(desk: Desk) -> None:
             orders.submit(BTC, tp.BUY, ASK, 1, cause="tick")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="'gfd' is not a valid time_in_force; use one of 'day'"):
             orders.submit(BTC, tp.BUY, ASK, 1, time_in_force="gfd")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="'default' is not a valid self_trade; use one of 'cancel_maker'"):
+            orders.submit(BTC, tp.BUY, ASK, 1, self_trade="default")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="'margin' is not a valid trade_mode; use one of 'cash', 'cross'"):
+            orders.submit(BTC, tp.BUY, ASK, 1, trade_mode="margin")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="a market order has no price"):
             orders.submit(BTC, tp.BUY, ASK, 1, order_type="market")
         with pytest.raises(ValueError, match="0 is no request id"):
             orders.submit(BTC, tp.BUY, ASK, 1, id=0)
     with pytest.raises(ValueError, match="65535 is no session"):
         tp.orders(desk.url, "trader", desk.password, account=1, session=65_535)
+
+
+def test_the_exchange_honours_or_rejects_instructions(desk: Desk) -> None:
+    with desk.open() as orders:
+        rejected = report(orders, of=orders.submit(BTC, tp.BUY, ASK, tp.units(1), post_only=True), exec_type="rejected")
+        assert (rejected.reason, rejected.denial, rejected.leaves_quantity) == (11, None, 0)
+        low = tp.units(61_000)
+        id = orders.submit(BTC, tp.BUY, low, tp.units("0.001"), post_only=True)
+        report(orders, of=id, exec_type="new")
+        crossing = orders.replace(id, price=ASK, quantity=tp.units("0.001"))
+        assert report(orders, of=crossing, exec_type="cancel_rejected").reason == 11
+        report(orders, of=orders.cancel(id), exec_type="canceled")
+        for id in (
+            orders.submit(BTC, tp.BUY, low, tp.units("0.001"), reduce_only=True),
+            orders.submit(BTC, tp.BUY, low, tp.units("0.001"), self_trade="cancel_both"),
+            orders.submit(BTC, tp.BUY, low, tp.units("0.001"), trade_mode="isolated"),
+        ):
+            assert report(orders, of=id, exec_type="rejected").reason == 12
+        # An armed order keeps its instructions until it fires.
+        trigger = tp.when("BTCUSDT", "ask", at_most=ASK)
+        fired = orders.submit(BTC, tp.BUY, ASK, tp.units("0.001"), trigger=trigger, post_only=True)
+        assert report(orders, of=fired, exec_type="rejected").reason == 11
+    journal = desk.journal()
+    assert "instructions=post_only " in journal and "instructions=reduce_only " in journal
+    assert "self_trade_mode=cancel_both " in journal and "trade_mode=isolated " in journal
 
 
 def test_own_request_id_is_known_before_the_call(desk: Desk) -> None:

@@ -219,9 +219,9 @@ def envelope(sent: int, released_before: int, queued_before: int = 0) -> bytes:
     return struct.pack("<QQqQHBBI", sent, released_before, tp.units(100), 1, 4, queued_before, 0, 0)
 
 
-def new_order(id: int, cause: int, order_type: int = LIMIT) -> bytes:
+def new_order(id: int, cause: int, order_type: int = LIMIT, instructions: tuple[int, int, int] = (0, 0, 0)) -> bytes:
     price = tp.units("100.5") if order_type == LIMIT else 0
-    return struct.pack("<QqqQIIBBBB4x", id, price, tp.units(2), cause, 3, 8, BUY, order_type, 0, 0)
+    return struct.pack("<QqqQIIBBBB3Bx", id, price, tp.units(2), cause, 3, 8, BUY, order_type, 0, 0, *instructions)
 
 
 def plant(folder: Path, at: int) -> None:
@@ -234,7 +234,7 @@ def plant(folder: Path, at: int) -> None:
     records: list[tuple[int, int, bytes]] = [
         (64, at, struct.pack("<IIQQ", int(version[1]), 0, 1_000_000_000, 1)),
         (74, at, struct.pack("<Q16sQQ", EPOCH, bytes([1] * 16), 1_000_000_000, 0)),
-        (70, at + 100, envelope(at + 50, 0) + new_order(1, at + 10)),
+        (70, at + 100, envelope(at + 50, 0) + new_order(1, at + 10, instructions=(1, 3, 2))),
         (70, at + 200, envelope(at + 150, at + 130) + new_order(2, 0, MARKET)),
         (71, at + 300, envelope(0, at + 230) + struct.pack("<QQQIIQ", 3, 1, 0, 3, 8, 0)),
         (73, at + 1_000, filled + struct.pack("<HHI", 6, 0, 0)),
@@ -257,6 +257,10 @@ def test_a_journal_has_requests_reports_and_denials(tmp_path: Path) -> None:
     assert requests["order_type"].to_list() == ["limit", "market", None]
     assert requests["price"].to_list() == [Decimal("100.5"), None, None]
     assert requests["time_in_force"].to_list() == ["day", "day", None]
+    assert requests["post_only"].to_list() == [True, False, None]
+    assert requests["reduce_only"].to_list() == [False, False, None]
+    assert requests["self_trade_mode"].to_list() == ["cancel_both", "default", None]
+    assert requests["trade_mode"].to_list() == ["cross", "default", None]
     assert requests["original"].to_list() == [None, None, 1]
     assert requests["outcome"].to_list() == ["denied"] * 3
     assert set(requests["session"]) == {4} and set(requests["account"]) == {8}

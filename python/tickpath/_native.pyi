@@ -917,11 +917,19 @@ class Orders:
         cause: _Cause | None = None,
         id: int | None = None,
         trigger: Trigger | None = None,
+        post_only: bool = False,
+        reduce_only: bool = False,
+        self_trade: Literal["cancel_maker", "cancel_taker", "cancel_both"] | None = None,
+        trade_mode: Literal["cash", "cross", "isolated"] | None = None,
     ) -> int:
         """Sends a new order; returns the id for `cancel` and `replace`. A 'limit' order has a price, a 'market' order
         None; the order works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event that the order answers. `id` is
         an id of your own, new in this session today, and so known before the call, whatever interrupts it. With a
-        `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds.
+        `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds. The venue rejects a
+        `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
+        names the order to cancel instead of a trade between two orders of one owner, None leaves that to the account's
+        setting at the venue; `trade_mode` is the margin, None as the instrument requires. The simulated exchange knows
+        `post_only` alone, and rejects an order with any of the others.
         """
     def cancel(self, id: int, *, cause: _Cause | None = None) -> int:
         """Requests the cancellation of an order, by the id that `submit` returned; returns the id of this request."""

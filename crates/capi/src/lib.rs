@@ -70,7 +70,8 @@ pub use queue::{
 };
 pub use report::{tp_exec_type, tp_int128, tp_order_event, tp_order_event_type, tp_order_status, tp_request};
 pub use request::{
-    tp_cancel_order, tp_new_order, tp_order_type, tp_position_effect, tp_replace_order, tp_side, tp_time_in_force,
+    tp_cancel_order, tp_new_order, tp_order_instructions, tp_order_type, tp_position_effect, tp_replace_order,
+    tp_self_trade_mode, tp_side, tp_time_in_force, tp_trade_mode,
 };
 pub use status::{tp_last_error, tp_status};
 pub use tick::{

@@ -2,7 +2,7 @@
 
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, NewOrder, OrderId, OrderType, PositionEffect, Price, Quantity, ReplaceOrder,
-    Request, Side, SymbolId, TimeInForce,
+    Request, SelfTradeMode, Side, SymbolId, TimeInForce, TradeMode,
 };
 
 use crate::config::{SizedStruct, find_value, sized_struct};
@@ -54,6 +54,44 @@ pub enum tp_position_effect {
     TP_POSITION_CLOSE = 2,
 }
 
+/// Instructions of an order to its venue. A sum of several is allowed.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum tp_order_instructions {
+    /// The order rests, or is rejected if it would trade at once.
+    TP_POST_ONLY = 1,
+    /// The order only reduces a position.
+    TP_REDUCE_ONLY = 2,
+}
+
+/// Action of the venue when an order would trade with another order of its owner.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum tp_self_trade_mode {
+    /// As the account is set at the venue.
+    TP_SELF_TRADE_DEFAULT = 0,
+    /// Cancels the resting order.
+    TP_SELF_TRADE_CANCEL_MAKER = 1,
+    /// Cancels the arriving order.
+    TP_SELF_TRADE_CANCEL_TAKER = 2,
+    /// Cancels both.
+    TP_SELF_TRADE_CANCEL_BOTH = 3,
+}
+
+/// Margin of an order at a venue with several.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum tp_trade_mode {
+    /// As the instrument requires: cash for spot, cross for derivatives.
+    TP_TRADE_MODE_DEFAULT = 0,
+    /// Without margin.
+    TP_TRADE_MODE_CASH = 1,
+    /// With the margin of the whole account.
+    TP_TRADE_MODE_CROSS = 2,
+    /// With the margin of its position alone.
+    TP_TRADE_MODE_ISOLATED = 3,
+}
+
 /// New order. Zero is the default of every field except size, price, quantity, symbol and side.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -82,6 +120,14 @@ pub struct tp_new_order {
     pub time_in_force: u32,
     /// Effect on the position: a tp_position_effect.
     pub position_effect: u32,
+    /// Instructions: a sum of tp_order_instructions; 0 for none.
+    pub instructions: u32,
+    /// Self-trade prevention: a tp_self_trade_mode.
+    pub self_trade_mode: u32,
+    /// Margin: a tp_trade_mode.
+    pub trade_mode: u32,
+    /// Reserved: 0.
+    pub reserved: u32,
 }
 
 /// Request to cancel an order. Exactly one of original and order_id names the order; the other is 0.
@@ -135,7 +181,7 @@ pub trait RequestStruct: SizedStruct {
     fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, CallFailure>;
 }
 
-sized_struct!(tp_new_order: 64 to position_effect: u32, 5 * 8 + 6 * 4);
+sized_struct!(tp_new_order: 64 to position_effect: u32, 5 * 8 + 10 * 4);
 sized_struct!(tp_cancel_order: 48 to reserved: u32, 5 * 8 + 2 * 4);
 sized_struct!(tp_replace_order: 56 to reserved: u32, 6 * 8 + 2 * 4);
 
@@ -161,6 +207,18 @@ impl RequestStruct for tp_new_order {
             (tp_position_effect::TP_POSITION_OPEN as u32, PositionEffect::Open),
             (tp_position_effect::TP_POSITION_CLOSE as u32, PositionEffect::Close),
         ];
+        const SELF_TRADE_MODES: [(u32, SelfTradeMode); 4] = [
+            (tp_self_trade_mode::TP_SELF_TRADE_DEFAULT as u32, SelfTradeMode::Default),
+            (tp_self_trade_mode::TP_SELF_TRADE_CANCEL_MAKER as u32, SelfTradeMode::CancelMaker),
+            (tp_self_trade_mode::TP_SELF_TRADE_CANCEL_TAKER as u32, SelfTradeMode::CancelTaker),
+            (tp_self_trade_mode::TP_SELF_TRADE_CANCEL_BOTH as u32, SelfTradeMode::CancelBoth),
+        ];
+        const TRADE_MODES: [(u32, TradeMode); 4] = [
+            (tp_trade_mode::TP_TRADE_MODE_DEFAULT as u32, TradeMode::Default),
+            (tp_trade_mode::TP_TRADE_MODE_CASH as u32, TradeMode::Cash),
+            (tp_trade_mode::TP_TRADE_MODE_CROSS as u32, TradeMode::Cross),
+            (tp_trade_mode::TP_TRADE_MODE_ISOLATED as u32, TradeMode::Isolated),
+        ];
         let order_type = find_value("tp_order_type", self.order_type, &ORDER_TYPES)?;
         if order_type == OrderType::Market && self.price != 0 {
             let sentence = "a market order has no price; leave it 0, or make the order_type TP_ORDER_TYPE_LIMIT";
@@ -177,7 +235,10 @@ impl RequestStruct for tp_new_order {
             order_type: order_type.code(),
             time_in_force: find_value("tp_time_in_force", self.time_in_force, &TIMES_IN_FORCE)?.code(),
             position_effect: find_value("tp_position_effect", self.position_effect, &POSITION_EFFECTS)?.code(),
-            ..NewOrder::default()
+            instructions: instructions(self.instructions)?,
+            self_trade_mode: find_value("tp_self_trade_mode", self.self_trade_mode, &SELF_TRADE_MODES)?.code(),
+            trade_mode: find_value("tp_trade_mode", self.trade_mode, &TRADE_MODES)?.code(),
+            reserved: 0,
         }))
     }
 }
@@ -225,6 +286,22 @@ impl RequestStruct for tp_replace_order {
     }
 }
 
+/// Converts the sum of a new order's instructions.
+fn instructions(sum: u32) -> Result<u8, CallFailure> {
+    const INSTRUCTIONS: [(tp_order_instructions, u8); 2] = [
+        (tp_order_instructions::TP_POST_ONLY, NewOrder::POST_ONLY),
+        (tp_order_instructions::TP_REDUCE_ONLY, NewOrder::REDUCE_ONLY),
+    ];
+    let known = INSTRUCTIONS.iter().fold(0_u32, |known, (instruction, _)| known | *instruction as u32);
+    if sum & !known != 0 {
+        return Err(CallFailure::invalid(format!(
+            "{sum} is no sum of tp_order_instructions; add the header's names, which are 1, 2, or leave it 0"
+        )));
+    }
+    let given = INSTRUCTIONS.iter().filter(|(instruction, _)| sum & *instruction as u32 != 0);
+    Ok(given.fold(0_u8, |flags, (_, flag)| flags | *flag))
+}
+
 /// Returns the account of a request, or the session's account.
 fn account_or(named: u32, usual: AccountId) -> AccountId {
     if named == 0 { usual } else { AccountId(named) }
@@ -233,6 +310,7 @@ fn account_or(named: u32, usual: AccountId) -> AccountId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::read_struct;
 
     const USUAL: AccountId = AccountId(7);
 
@@ -249,6 +327,10 @@ mod tests {
             order_type: tp_order_type::TP_ORDER_TYPE_LIMIT as u32,
             time_in_force: tp_time_in_force::TP_FILL_OR_KILL as u32,
             position_effect: tp_position_effect::TP_POSITION_CLOSE as u32,
+            instructions: tp_order_instructions::TP_REDUCE_ONLY as u32,
+            self_trade_mode: tp_self_trade_mode::TP_SELF_TRADE_CANCEL_TAKER as u32,
+            trade_mode: tp_trade_mode::TP_TRADE_MODE_ISOLATED as u32,
+            reserved: 0,
         }
     }
 
@@ -265,7 +347,10 @@ mod tests {
             order_type: OrderType::Limit.code(),
             time_in_force: TimeInForce::FillOrKill.code(),
             position_effect: PositionEffect::Close.code(),
-            ..NewOrder::default()
+            instructions: NewOrder::REDUCE_ONLY,
+            self_trade_mode: SelfTradeMode::CancelTaker.code(),
+            trade_mode: TradeMode::Isolated.code(),
+            reserved: 0,
         };
         assert_eq!(new_order().request(ClientOrderId(3), USUAL).unwrap(), Request::New(expected));
         let other = tp_new_order { account: 8, ..new_order() };
@@ -286,11 +371,43 @@ mod tests {
             assert_eq!(order(tp_new_order { time_in_force: number, ..new_order() }), time_in_force);
             let position_effect = PositionEffect::from_code(code).is_some();
             assert_eq!(order(tp_new_order { position_effect: number, ..new_order() }), position_effect);
+            let self_trade_mode = SelfTradeMode::from_code(code).is_some();
+            assert_eq!(order(tp_new_order { self_trade_mode: number, ..new_order() }), self_trade_mode);
+            let trade_mode = TradeMode::from_code(code).is_some();
+            assert_eq!(order(tp_new_order { trade_mode: number, ..new_order() }), trade_mode);
             // A market order has no price.
             assert_eq!(order(tp_new_order { order_type: number, price: 0, ..new_order() }), number < 2);
         }
         let market = tp_new_order { order_type: tp_order_type::TP_ORDER_TYPE_MARKET as u32, ..new_order() };
         assert!(market.request(ClientOrderId(1), USUAL).is_err());
+    }
+
+    #[test]
+    fn instructions_add_up_to_the_flags_of_the_message() {
+        let flags = |instructions| {
+            let order = tp_new_order { instructions, ..new_order() };
+            match order.request(ClientOrderId(1), USUAL) {
+                Ok(Request::New(new)) => Some(new.instructions),
+                _ => None,
+            }
+        };
+        let (post_only, reduce_only) =
+            (tp_order_instructions::TP_POST_ONLY as u32, tp_order_instructions::TP_REDUCE_ONLY as u32);
+        assert_eq!((flags(0), flags(post_only)), (Some(0), Some(NewOrder::POST_ONLY)));
+        assert_eq!(flags(post_only + reduce_only), Some(NewOrder::POST_ONLY | NewOrder::REDUCE_ONLY));
+        for unknown in [4, 5, 256, 1 << 31, u32::MAX] {
+            assert_eq!(flags(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn an_order_of_the_first_version_has_no_instructions() {
+        let first = tp_new_order { size: tp_new_order::first_bytes(), ..new_order() };
+        // SAFETY: the struct begins with its size, and has more bytes than that.
+        let read = unsafe { read_struct(&raw const first) }.expect("the first version's size");
+        let Ok(Request::New(new)) = read.request(ClientOrderId(1), USUAL) else { panic!("it is a new order") };
+        assert_eq!((new.instructions, new.self_trade_mode, new.trade_mode), (0, 0, 0));
+        assert_eq!(new.position_effect, PositionEffect::Close.code(), "its last field");
     }
 
     #[test]

@@ -15,13 +15,13 @@ use clap::{Args, Subcommand};
 use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, MassCancel, MassCancelType,
-    NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
-    StatusRequest, SymbolId, TimeInForce, Trigger,
+    NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, SelfTradeMode,
+    Side, StatusRequest, SymbolId, TimeInForce, TradeMode, Trigger,
 };
 use tickpath_oms_client::{Client, ClientError, ClientEvent, Config as ClientConfig, Since};
 use tickpath_oms_core::Denial;
 use tickpath_oms_protocol::LogonRejectReason;
-use tickpath_oms_text::parse::{order_id, price, quantity, side, time_in_force};
+use tickpath_oms_text::parse::{order_id, price, quantity, self_trade_mode, side, time_in_force, trade_mode};
 use tickpath_oms_text::trigger::TriggerError;
 use tickpath_oms_text::{denial_line, report_line};
 
@@ -122,6 +122,8 @@ pub enum OrderCommand {
         /// Time in force: day, gtc, ioc or fok
         #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
         tif: TimeInForce,
+        #[command(flatten)]
+        instructions: InstructionArgs,
         /// Condition before the order is sent, 'NAME last|bid|ask >=|<= PRICE', one or two joined by 'and' or 'or'
         #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
         when: Option<String>,
@@ -169,6 +171,37 @@ pub enum OrderCommand {
     /// Print the state of an order of the same session, or with --order-id of an order of any session
     #[command(after_help = STATUS_EXIT_CODES)]
     Status(StatusArgs),
+}
+
+/// Instructions of a new order to its venue.
+#[derive(Debug, Clone, Args)]
+pub struct InstructionArgs {
+    /// Rest only: the venue rejects the order if it would trade at once
+    #[arg(long)]
+    post_only: bool,
+    /// Only reduce the position
+    #[arg(long)]
+    reduce_only: bool,
+    /// Self-trade prevention: cancel-maker, cancel-taker or cancel-both; default: as the account is set at the venue
+    #[arg(long, value_name = "MODE", value_parser = self_trade_mode)]
+    self_trade: Option<SelfTradeMode>,
+    /// Margin of the order: cash, cross or isolated; default: as the instrument requires
+    #[arg(long, value_name = "MODE", value_parser = trade_mode)]
+    trade_mode: Option<TradeMode>,
+}
+
+impl InstructionArgs {
+    /// Returns an order with these instructions and no other terms.
+    fn order(&self) -> NewOrder {
+        let post_only = if self.post_only { NewOrder::POST_ONLY } else { 0 };
+        let reduce_only = if self.reduce_only { NewOrder::REDUCE_ONLY } else { 0 };
+        NewOrder {
+            instructions: post_only | reduce_only,
+            self_trade_mode: self.self_trade.unwrap_or(SelfTradeMode::Default).code(),
+            trade_mode: self.trade_mode.unwrap_or(TradeMode::Default).code(),
+            ..NewOrder::default()
+        }
+    }
 }
 
 #[derive(Debug, Clone, Args)]
@@ -248,7 +281,7 @@ impl OrderCommand {
     fn request(&self, instruments: &Instruments<'_>, id: ClientOrderId) -> anyhow::Result<Request> {
         let account = AccountId(self.common().account);
         Ok(match self {
-            Self::New { symbol, side, quantity, price, tif, when, .. } => {
+            Self::New { symbol, side, quantity, price, tif, instructions, when, .. } => {
                 let order = NewOrder {
                     client_order_id: id,
                     price: price.unwrap_or_default(),
@@ -258,7 +291,7 @@ impl OrderCommand {
                     side: side.code(),
                     order_type: if price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
                     time_in_force: tif.code(),
-                    ..NewOrder::default()
+                    ..instructions.order()
                 };
                 match trigger(instruments, when.as_deref())? {
                     Some(trigger) => Request::Conditional(ConditionalOrder { order, trigger }),

@@ -1,6 +1,6 @@
 //! Values of orders in the form that a user types: `buy`, `61800.1`, `gtc`, `3474042.12`.
 
-use tickpath_market::{DecimalError, OrderId, Price, Quantity, Side, TimeInForce};
+use tickpath_market::{DecimalError, OrderId, Price, Quantity, SelfTradeMode, Side, TimeInForce, TradeMode};
 
 use crate::field;
 
@@ -13,6 +13,12 @@ pub enum ParseError {
     /// The word is not a time in force.
     #[error("use day, gtc, ioc or fok")]
     TimeInForce,
+    /// The word is not a self-trade mode.
+    #[error("use cancel-maker, cancel-taker or cancel-both")]
+    SelfTradeMode,
+    /// The word is not a trade mode.
+    #[error("use cash, cross or isolated")]
+    TradeMode,
     /// The word is not an order id in the form that the OMS writes.
     #[error("'{0}' is no order id; write it as `tickpath orders` does, like 3474042.12")]
     OrderId(String),
@@ -35,6 +41,26 @@ pub fn time_in_force(text: &str) -> Result<TimeInForce, ParseError> {
         "ioc" => Ok(TimeInForce::ImmediateOrCancel),
         "fok" => Ok(TimeInForce::FillOrKill),
         _ => Err(ParseError::TimeInForce),
+    }
+}
+
+/// Reads a self-trade mode; an order without one has the mode of its venue's account.
+pub fn self_trade_mode(text: &str) -> Result<SelfTradeMode, ParseError> {
+    match text {
+        "cancel-maker" => Ok(SelfTradeMode::CancelMaker),
+        "cancel-taker" => Ok(SelfTradeMode::CancelTaker),
+        "cancel-both" => Ok(SelfTradeMode::CancelBoth),
+        _ => Err(ParseError::SelfTradeMode),
+    }
+}
+
+/// Reads a trade mode; an order without one has the mode that its instrument requires.
+pub fn trade_mode(text: &str) -> Result<TradeMode, ParseError> {
+    match text {
+        "cash" => Ok(TradeMode::Cash),
+        "cross" => Ok(TradeMode::Cross),
+        "isolated" => Ok(TradeMode::Isolated),
+        _ => Err(ParseError::TradeMode),
     }
 }
 

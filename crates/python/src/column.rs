@@ -6,6 +6,7 @@
 //! | sums of quantities, averages; money | `decimal128(38, 8)`; `decimal128(38, 16)` |
 //! | moments | `timestamp[ns, UTC]` |
 //! | codes | text; null where a code is not known |
+//! | instructions | boolean |
 //! | ids, stamps, counts | unsigned integers, as wide as ours |
 
 use std::fmt::Debug;
@@ -14,7 +15,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    Decimal128Builder, GenericByteBuilder, PrimitiveBuilder, StringBuilder, TimestampNanosecondBuilder, UInt64Builder,
+    BooleanBuilder, Decimal128Builder, GenericByteBuilder, PrimitiveBuilder, StringBuilder, TimestampNanosecondBuilder,
+    UInt64Builder,
 };
 use arrow_array::types::ByteArrayType;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
@@ -138,6 +140,12 @@ impl<T: ArrowPrimitiveType> ColumnBuilder for PrimitiveBuilder<T> {
 }
 
 impl<T: ByteArrayType> ColumnBuilder for GenericByteBuilder<T> {
+    fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
+        into.push(ArrowColumn::new(name, self.finish()));
+    }
+}
+
+impl ColumnBuilder for BooleanBuilder {
     fn take(&mut self, name: &str, into: &mut Vec<ArrowColumn>) {
         into.push(ArrowColumn::new(name, self.finish()));
     }

@@ -11,13 +11,13 @@
 
 use std::path::{Path, PathBuf};
 
-use arrow_array::builder::{StringBuilder, UInt16Builder, UInt32Builder, UInt64Builder};
+use arrow_array::builder::{BooleanBuilder, StringBuilder, UInt16Builder, UInt32Builder, UInt64Builder};
 use pyo3::prelude::*;
 use tickpath_clock::Calibration;
 use tickpath_log::{LogOpenError, LogPath};
 use tickpath_market::{
-    ExecType, ExecutionReport, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect, Request, Side,
-    TimeInForce, VenueId,
+    ExecType, ExecutionReport, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect, Request,
+    SelfTradeMode, Side, TimeInForce, TradeMode, VenueId,
 };
 use tickpath_oms_core::{At, Config, Core, Denial, Departure, Envelope, Input, Output};
 use tickpath_oms_journal::JournalError;
@@ -270,6 +270,11 @@ impl RequestTerms {
         Self { name, order: Some(*order), price, quantity, ..Self::default() }
     }
 
+    /// Returns whether an order has this instruction.
+    fn instruction(&self, flag: u8) -> Option<bool> {
+        self.order.map(|order| order.instructions & flag != 0)
+    }
+
     fn to(self, price: i64, quantity: i64) -> Self {
         Self { price: Some(price), quantity: Some(quantity), ..self }
     }
@@ -291,6 +296,10 @@ columns! {
         order_type: CodeColumn<OrderType> = push(terms.order.map(|order| order.order_type)),
         time_in_force: CodeColumn<TimeInForce> = push(terms.order.map(|order| order.time_in_force)),
         position_effect: CodeColumn<PositionEffect> = push(terms.order.map(|order| order.position_effect)),
+        post_only: Nullable<BooleanBuilder> = append_option(terms.instruction(NewOrder::POST_ONLY)),
+        reduce_only: Nullable<BooleanBuilder> = append_option(terms.instruction(NewOrder::REDUCE_ONLY)),
+        self_trade_mode: CodeColumn<SelfTradeMode> = push(terms.order.map(|order| order.self_trade_mode)),
+        trade_mode: CodeColumn<TradeMode> = push(terms.order.map(|order| order.trade_mode)),
         reference_price: Nullable<Decimals> = push_known(pending.reference().map(|(price, _)| price)),
         reference_age_ns: Nullable<UInt64Builder> = append_option(pending.reference().map(|(_, age_ns)| age_ns)),
         outcome: StringBuilder = append_value(pending.final_outcome(left).name()),

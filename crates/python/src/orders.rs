@@ -30,7 +30,9 @@ use tickpath_market::{
 };
 use tickpath_oms_client::{Client, ClientError, ClientEvent, ClientSendError, Config, InstrumentRow, Since};
 
-use crate::arguments::{GivenSymbol, cause_of, milliseconds, order_type_name, since_name, time_in_force_name};
+use crate::arguments::{
+    GivenSymbol, cause_of, instructed_order, milliseconds, order_type_name, since_name, time_in_force_name,
+};
 use crate::book::SessionBook;
 use crate::bus::by_name;
 use crate::clock::host_clock;
@@ -324,8 +326,12 @@ impl PyOrders {
     /// Sends a new order; returns the id for `cancel` and `replace`. A 'limit' order has a price, a 'market' order
     /// None; the order works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event that the order answers. `id` is
     /// an id of your own, new in this session today, and so known before the call, whatever interrupts it. With a
-    /// `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds.
-    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None, id = None, trigger = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None, id=None, trigger=None)")]
+    /// `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds. The venue rejects a
+    /// `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
+    /// names the order to cancel instead of a trade between two orders of one owner, None leaves that to the account's
+    /// setting at the venue; `trade_mode` is the margin, None as the instrument requires. The simulated exchange knows
+    /// `post_only` alone, and rejects an order with any of the others.
+    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None, id = None, trigger = None, post_only = false, reduce_only = false, self_trade = None, trade_mode = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None, id=None, trigger=None, post_only=False, reduce_only=False, self_trade=None, trade_mode=None)")]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn submit(
         &self,
@@ -339,6 +345,10 @@ impl PyOrders {
         cause: Option<&Bound<'_, PyAny>>,
         id: Option<u64>,
         trigger: Option<&PyTrigger>,
+        post_only: bool,
+        reduce_only: bool,
+        self_trade: Option<&str>,
+        trade_mode: Option<&str>,
     ) -> PyResult<u64> {
         let side = (side.extract().ok().and_then(Side::from_code))
             .ok_or_else(|| PyValueError::new_err(format!("{side} is no side; give tickpath.BUY or SELL")))?;
@@ -354,6 +364,7 @@ impl PyOrders {
                 return Err(PyValueError::new_err("a market order has no price; give None, or order_type='limit'"));
             }
         };
+        let instructed = instructed_order(post_only, reduce_only, self_trade, trade_mode)?;
         let order = NewOrder {
             price,
             quantity: Quantity(quantity.0),
@@ -363,7 +374,7 @@ impl PyOrders {
             side: side.code(),
             order_type: order_type.code(),
             time_in_force: time_in_force.code(),
-            ..NewOrder::default()
+            ..instructed
         };
         let trigger = trigger.map(|trigger| trigger.to_market(|symbol| self.symbol(symbol))).transpose()?;
         self.send(py, id, |client_order_id| {

@@ -77,6 +77,12 @@ impl OrderBook {
         false
     }
 
+    /// Returns whether [`match_taker`](Self::match_taker) would fill any part of this order.
+    pub fn would_trade(&self, taker: &BookOrder) -> bool {
+        let best = self.sides[index(taker.side.opposite())].last();
+        !taker.is_filled() && best.is_some_and(|level| level.rank >= worst_rank(taker))
+    }
+
     /// Queues an order with a limit and an open quantity behind all others at its price. The order must not cross the
     /// other side: [`match_taker`](Self::match_taker) comes first.
     pub fn insert(&mut self, order: BookOrder) -> BookSlot {

@@ -25,7 +25,8 @@ use crate::Config;
 use crate::faults::FaultChances;
 use crate::input::VenueInput;
 
-/// Version of the venue's rules: a journal replays to the same books and reports under the same version only.
+/// Version of the venue's rules: a journal replays to the same books and reports under the same version only. A rule
+/// about fields that were zero until then, such as post-only, keeps the version.
 pub const RULES_VERSION: u32 = 1;
 
 pub(crate) const VENUE_IDENTITY: u8 = 96;

@@ -30,6 +30,10 @@
 //! * **New order.** `New` comes first, then a `Trade` for each fill. The rest of an IOC or a market order is `Expired`.
 //!   A FOK that cannot fill whole is `New`, then `Expired`, and trades nothing. A limit price must be above zero, the
 //!   price field of a market order must be zero.
+//! * **Instructions.** A post-only order that would trade at once is `Rejected` before it is accepted, and so is a
+//!   post-only market, IOC or FOK order, which cannot rest. The order stays post-only: a replace by which it would
+//!   trade at once is refused. An order with reduce-only, a self-trade mode or a trade mode is `Rejected`: the venue
+//!   has no positions and no margins.
 //! * **Matching.** Best price first, then oldest first, at the price of the resting order. In each match the taker's
 //!   report comes before the resting order's. Two orders of one account may trade with each other.
 //! * **Replace.** The same price with the same or a lower total keeps its queue place. Any other replace moves to the

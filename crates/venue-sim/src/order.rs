@@ -23,6 +23,8 @@ pub struct BookOrder {
     pub side: Side,
     /// Time in force.
     pub time_in_force: TimeInForce,
+    /// Whether the order may only rest: a replace that would trade at once is rejected.
+    pub is_post_only: bool,
 }
 
 impl BookOrder {
@@ -53,6 +55,7 @@ impl BookOrder {
             account: AccountId(0),
             side,
             time_in_force: TimeInForce::Day,
+            is_post_only: false,
         })
     }
 }

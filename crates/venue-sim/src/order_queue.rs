@@ -22,13 +22,16 @@ pub(crate) struct OrderSlab {
     free: u32,
 }
 
-/// Node of 64 bytes.
+/// Order in its queue, with its neighbours.
 #[derive(Debug, Clone, Copy)]
 struct OrderNode {
     order: BookOrder,
     previous: u32,
     next: u32,
 }
+
+/// Keeps the node small, because a book has many.
+const _: () = assert!(size_of::<OrderNode>() == 64);
 
 const NONE: u32 = u32::MAX;
 

@@ -1,6 +1,8 @@
 //! Validation of new orders: their terms, and whether the venue can accept them.
 
-use tickpath_market::{NewOrder, OrderId, OrderType, Price, Quantity, Side, TimeInForce, VenueOrderId};
+use tickpath_market::{
+    NewOrder, OrderId, OrderType, Price, Quantity, SelfTradeMode, Side, TimeInForce, TradeMode, VenueOrderId,
+};
 
 use crate::{BookOrder, RejectReason};
 
@@ -33,6 +35,7 @@ impl OrderTerms {
             account: new.account,
             side: self.side,
             time_in_force: self.time_in_force,
+            is_post_only: is_post_only(new),
         }
     }
 }
@@ -52,12 +55,18 @@ pub(crate) fn read_terms(new: &NewOrder, symbols: usize) -> Result<OrderTerms, R
         OrderType::Market if new.price != Price::ZERO => return Err(RejectReason::Price),
         OrderType::Market => {}
     }
-    let rest = match (time_in_force, order_type) {
+    if has_unsupported_terms(new) {
+        return Err(RejectReason::Unsupported);
+    }
+    let remainder = match (time_in_force, order_type) {
         (TimeInForce::FillOrKill, _) => RemainderPolicy::FillOrExpire,
         (TimeInForce::ImmediateOrCancel, _) | (_, OrderType::Market) => RemainderPolicy::Expires,
         (TimeInForce::Day | TimeInForce::GoodTillCancel, OrderType::Limit) => RemainderPolicy::Rests,
     };
-    Ok(OrderTerms { side, time_in_force, remainder: rest })
+    if is_post_only(new) && remainder != RemainderPolicy::Rests {
+        return Err(RejectReason::PostOnly);
+    }
+    Ok(OrderTerms { side, time_in_force, remainder })
 }
 
 /// Rejects a limit or a quantity that is not above zero.
@@ -69,4 +78,15 @@ pub(crate) fn limit_and_quantity(price: Price, quantity: Quantity) -> Result<(),
         return Err(RejectReason::Price);
     }
     Ok(())
+}
+
+fn is_post_only(new: &NewOrder) -> bool {
+    new.instructions & NewOrder::POST_ONLY != 0
+}
+
+/// Returns whether an order has an instruction or a mode that needs a position, a margin or the owner's other orders.
+fn has_unsupported_terms(new: &NewOrder) -> bool {
+    new.instructions & NewOrder::REDUCE_ONLY != 0
+        || new.self_trade_mode != SelfTradeMode::Default.code()
+        || new.trade_mode != TradeMode::Default.code()
 }

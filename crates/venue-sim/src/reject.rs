@@ -10,7 +10,7 @@ pub enum RejectReason {
     /// A new order's id was used before.
     #[error("the order id was used before; use a new one")]
     DuplicateId = 2,
-    /// A side, order type, time in force, position effect or kind of mass cancel has no valid code.
+    /// A code field has no valid code: a side, an order type, an instruction, a kind of mass cancel or another one.
     #[error("a code field holds no known code; is the sender of another version?")]
     UnknownCode = 3,
     /// The venue does not have the instrument.
@@ -34,11 +34,17 @@ pub enum RejectReason {
     /// The venue is configured to reject some orders, or the order is conditional.
     #[error("the simulated venue is configured to reject some orders, and this is one; send it again under another id")]
     OnOrder = 10,
+    /// A post-only order would trade at once, or its replace would, or it is a market, IOC or FOK order.
+    #[error("the order is post-only and would trade at once, or cannot rest; send a day or gtc limit further away")]
+    PostOnly = 11,
+    /// The order is reduce-only, or has a self-trade mode or a trade mode, and the venue has no such feature.
+    #[error("the simulated venue knows no reduce-only orders, self-trade modes and trade modes; leave them out")]
+    Unsupported = 12,
 }
 
 impl RejectReason {
     /// All reasons, in the order of their codes.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::NoId,
         Self::DuplicateId,
         Self::UnknownCode,
@@ -49,6 +55,8 @@ impl RejectReason {
         Self::TooLate,
         Self::Forgotten,
         Self::OnOrder,
+        Self::PostOnly,
+        Self::Unsupported,
     ];
 
     /// Returns the code in a report's `reason`.

@@ -196,8 +196,13 @@ impl SimVenue {
         if !self.used_ids.insert(id) {
             return writer.rejected(new, 0, RejectReason::DuplicateId);
         }
-        let terms = match read_terms(new, self.books.len()) {
-            Ok(terms) => terms,
+        let accepted = read_terms(new, self.books.len()).and_then(|terms| {
+            let order = terms.order(new, VenueOrderId(self.accepted + 1));
+            check_post_only(&self.books[symbol.0 as usize], &order)?;
+            Ok((order, terms.remainder))
+        });
+        let (mut order, remainder) = match accepted {
+            Ok(accepted) => accepted,
             Err(reject) => {
                 self.known_orders.add_ended(id, EndedOrder::refused(new, reject));
                 return writer.rejected(new, 1, reject);
@@ -205,15 +210,14 @@ impl SimVenue {
         };
         self.accepted += 1;
         let book = &mut self.books[symbol.0 as usize];
-        let mut order = terms.order(new, VenueOrderId(self.accepted));
         writer.accepted(&mut order, request);
-        if terms.remainder != RemainderPolicy::FillOrExpire || book.can_fill(&order) {
+        if remainder != RemainderPolicy::FillOrExpire || book.can_fill(&order) {
             match_order(book, &mut self.known_orders, &mut order, request, &mut writer);
         }
         if order.is_filled() {
             return self.known_orders.add_ended(id, EndedOrder::of(&order, symbol, OrdStatus::Filled));
         }
-        if terms.remainder == RemainderPolicy::Rests {
+        if remainder == RemainderPolicy::Rests {
             return self.known_orders.add_resting(id, BookLocation { symbol, slot: book.insert(order) });
         }
         writer.ended(&mut order, request, (ExecType::Expired, OrdStatus::Expired));
@@ -252,9 +256,12 @@ impl SimVenue {
         if smaller && replace.price == order.price {
             return writer.replaced(book.reduce(slot, replace.quantity), request);
         }
-        let mut order = book.remove(slot);
-        order.price = replace.price;
-        order.quantity = replace.quantity.max(order.filled);
+        let (price, quantity) = (replace.price, replace.quantity.max(order.filled));
+        let mut order = BookOrder { price, quantity, ..*order };
+        if let Err(reject) = check_post_only(book, &order) {
+            return writer.replace_rejected(book.order_mut(slot), request, reject);
+        }
+        book.remove(slot);
         writer.replaced(&mut order, request);
         match_order(book, &mut self.known_orders, &mut order, request, &mut writer);
         if order.is_filled() {
@@ -281,6 +288,11 @@ fn match_order(
             known.add_ended(other.id, EndedOrder::of(other, writer.symbol, OrdStatus::Filled));
         }
     });
+}
+
+/// Rejects an order that is post-only and would trade at once.
+fn check_post_only(book: &OrderBook, order: &BookOrder) -> Result<(), RejectReason> {
+    if order.is_post_only && book.would_trade(order) { Err(RejectReason::PostOnly) } else { Ok(()) }
 }
 
 /// Returns the reason why an order that does not rest cannot be changed.

@@ -122,6 +122,15 @@ static void bad_requests(tp_orders *orders) {
     order = sound();
     order.position_effect = 3;
     tell("unknown position effect", tp_orders_submit(orders, &order, &id));
+    order = sound();
+    order.instructions = TP_POST_ONLY + 4;
+    tell("unknown instruction", tp_orders_submit(orders, &order, &id));
+    order = sound();
+    order.self_trade_mode = 4;
+    tell("unknown self-trade mode", tp_orders_submit(orders, &order, &id));
+    order = sound();
+    order.trade_mode = 4;
+    tell("unknown trade mode", tp_orders_submit(orders, &order, &id));
     tell("cancel of nothing", tp_orders_cancel(orders, &cancel, &id));
     cancel.original = cancel.order_id = 1;
     tell("cancel of two", tp_orders_cancel(orders, &cancel, &id));

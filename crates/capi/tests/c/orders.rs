@@ -21,6 +21,7 @@ const DISCONNECTED: u32 = 7;
 const BUY: i128 = 1;
 const DAY: u32 = 0;
 const IMMEDIATE_OR_CANCEL: u32 = 3;
+const POST_ONLY: u32 = 1;
 
 #[test]
 fn c_reads_ticks_without_an_offset() {
@@ -97,6 +98,10 @@ fn the_life_of_an_order_is_reported_in_numbers() {
         assert_eq!((canceled["id"], canceled["order_id"], canceled["leaves"]), (canceling, resting["order_id"], 0));
         assert!(canceled["number"] > changed["number"] && changed["number"] > resting["number"]);
 
+        let id = session.sent(&format!("submit {BUY} {ASK} {ONE} {DAY} 0 {POST_ONLY}"));
+        let rejected = session.until(REPORT, Some(ExecType::Rejected));
+        assert_eq!((rejected["id"], rejected["reason"], rejected["cumulative"]), (id, 11, 0), "it would trade at once");
+
         // More than the account may buy in one order.
         let id = session.submit(ASK, 1_000 * ONE, IMMEDIATE_OR_CANCEL, 0);
         let (denied, why) = session.until_told(DENIED, None);
@@ -123,7 +128,7 @@ fn a_session_survives_its_oms() {
     session.until(REPORT, Some(ExecType::New));
     drop(oms);
     session.until(DISCONNECTED, None);
-    let (answer, why) = session.ask(&format!("submit {BUY} {ASK} {ONE} {IMMEDIATE_OR_CANCEL} 0"));
+    let (answer, why) = session.ask(&format!("submit {BUY} {ASK} {ONE} {IMMEDIATE_OR_CANCEL} 0 0"));
     assert_eq!((answer["status"], answer["id"]), (UNAVAILABLE, 0));
     assert!(why.contains("no connection to the OMS"), "{why}");
     let _oms = desk.start("oms");
@@ -163,7 +168,7 @@ impl Session {
 
     /// Sends a buy order; returns its id.
     fn submit(&mut self, price: i64, quantity: i64, time_in_force: u32, cause: u64) -> i128 {
-        self.sent(&format!("submit {BUY} {price} {quantity} {time_in_force} {cause}"))
+        self.sent(&format!("submit {BUY} {price} {quantity} {time_in_force} {cause} 0"))
     }
 
     /// Sends a request; returns its id.

@@ -1,6 +1,6 @@
 /* A session with an OMS, controlled by commands on standard input: session URL USER PASSWORD
  *
- *   submit SIDE PRICE QUANTITY TIME_IN_FORCE CAUSE
+ *   submit SIDE PRICE QUANTITY TIME_IN_FORCE CAUSE INSTRUCTIONS
  *   cancel ID
  *   replace ID PRICE QUANTITY
  *   until TYPE EXEC_TYPE          polls up to an event of this type; EXEC_TYPE is -1 for any
@@ -47,6 +47,7 @@ static void submit(tp_orders *orders) {
     order.quantity = number();
     order.time_in_force = (uint32_t)number();
     order.cause = (uint64_t)number();
+    order.instructions = (uint32_t)number();
     tp_status status = tp_orders_submit(orders, &order, &id);
     say(status, id);
 }
@@ -73,7 +74,7 @@ static void print(const tp_order_event *event) {
     printf(" number=%" PRIu64 " id=%" PRIu64 " order_id=%" PRIu64, event->number, event->client_order_id, event->order_id);
     printf(" price=%" PRId64 " last_price=%" PRId64, event->price, event->last_price);
     printf(" last_quantity=%" PRId64 " cumulative=%" PRId64, event->last_quantity, event->cumulative_quantity);
-    printf(" leaves=%" PRId64 " code=%" PRIu32, event->leaves_quantity, event->code);
+    printf(" leaves=%" PRId64 " code=%" PRIu32 " reason=%" PRIu32, event->leaves_quantity, event->code, event->reason);
     printf(" limit_low=%" PRIu64 " limit_high=%" PRId64, event->limit.low, event->limit.high);
     printf(" value_low=%" PRIu64 " value_high=%" PRId64, event->value.low, event->value.high);
     printf(" session=%" PRIu32 " heartbeat_ms=%" PRIu32, event->session, event->heartbeat_ms);

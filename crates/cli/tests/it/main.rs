@@ -26,6 +26,7 @@ mod interrupt;
 mod logs;
 mod market_files;
 mod oms;
+mod order_instructions;
 mod order_status;
 mod output;
 mod page;

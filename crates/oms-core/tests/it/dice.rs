@@ -1,5 +1,7 @@
 //! Random numbers from a printed seed.
 
+use tickpath_market::NewOrder;
+
 /// Returns the seed of this run, `TICKPATH_SEED` or a fixed number, and prints it; a failed test shows its output.
 pub fn seed() -> u64 {
     let seed = std::env::var("TICKPATH_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_260_721);
@@ -47,6 +49,18 @@ impl Dice {
         match self.below(60) {
             0 => self.pick(&[0, -100, i64::MIN, i64::MAX]),
             _ => 88 + self.below(24) as i64,
+        }
+    }
+
+    /// Returns an order with random instructions and modes, rarely with an unknown code; the rest is zero.
+    pub fn instructions(&mut self) -> NewOrder {
+        let codes = if self.once_in(100) { 8 } else { 4 };
+        NewOrder {
+            position_effect: self.pick(&[0, 0, 1, 2]),
+            instructions: self.below(codes) as u8,
+            self_trade_mode: self.below(codes) as u8,
+            trade_mode: self.below(codes) as u8,
+            ..NewOrder::default()
         }
     }
 }

@@ -11,6 +11,7 @@ mod fills;
 mod hostile;
 mod identity;
 mod in_doubt;
+mod instructions;
 mod limits;
 mod lossy_lines;
 mod model;

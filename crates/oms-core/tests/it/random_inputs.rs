@@ -325,7 +325,7 @@ impl World {
             side: if is_hostile { dice.below(256) as u8 } else { dice.pick(&[1, 2]) },
             order_type: dice.pick(&[1, 2, 2, 2]),
             time_in_force: if is_hostile { dice.below(8) as u8 } else { dice.pick(&[0, 0, 1]) },
-            ..Default::default()
+            ..dice.instructions()
         };
         self.last_new
     }

@@ -1,6 +1,6 @@
 //! Values and triggers that a user types, read and written back.
 
-use tickpath_market::{OrderId, SymbolId, Trigger};
+use tickpath_market::{OrderId, SelfTradeMode, SymbolId, TradeMode, Trigger};
 use tickpath_oms_text::order_id;
 use tickpath_oms_text::parse::{self, ParseError};
 use tickpath_oms_text::trigger::{self, TriggerError};
@@ -47,5 +47,19 @@ fn an_order_id_parses_only_in_its_own_form() {
     for text in ["", "12", "0.0", "03474042.12", "+3474042.12", "3474042.12.1", "3474042.1099511627788", "16777216.12"]
     {
         assert_eq!(parse::order_id(text), Err(ParseError::OrderId(text.to_owned())), "{text}");
+    }
+}
+
+#[test]
+fn every_mode_but_the_default_has_a_word() {
+    let words = ["cancel-maker", "cancel-taker", "cancel-both"];
+    let modes: Vec<_> = words.iter().map(|word| parse::self_trade_mode(word).expect("it is a word")).collect();
+    assert_eq!(modes, SelfTradeMode::ALL[1..]);
+    let modes: Vec<_> =
+        ["cash", "cross", "isolated"].iter().map(|word| parse::trade_mode(word).expect("it is a word")).collect();
+    assert_eq!(modes, TradeMode::ALL[1..]);
+    for text in ["", "default", "cancel_maker", "Cash", "cash "] {
+        assert_eq!(parse::self_trade_mode(text), Err(ParseError::SelfTradeMode), "{text}");
+        assert_eq!(parse::trade_mode(text), Err(ParseError::TradeMode), "{text}");
     }
 }

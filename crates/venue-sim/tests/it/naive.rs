@@ -18,6 +18,8 @@ const MARKET: u8 = 1;
 const DAY: u8 = 0;
 const IOC: u8 = 3;
 const FOK: u8 = 4;
+const POST_ONLY: u8 = 1;
+const REDUCE_ONLY: u8 = 2;
 const ONE_SYMBOL: u8 = 1;
 const ALL_SYMBOLS: u8 = 7;
 
@@ -61,6 +63,7 @@ struct Resting {
     account: AccountId,
     side: u8,
     time_in_force: u8,
+    post_only: bool,
     /// Limit price; zero for any.
     price: i64,
     total: i64,
@@ -146,19 +149,7 @@ impl Naive {
             return;
         }
         self.accepted += 1;
-        let mut order = Resting {
-            id,
-            venue_id: self.accepted,
-            symbol: new.symbol,
-            account: new.account,
-            side: new.side,
-            time_in_force: new.time_in_force,
-            price: new.price.0,
-            total: new.quantity.0,
-            filled: 0,
-            events: 0,
-            arrival: 0,
-        };
+        let mut order = Resting { venue_id: self.accepted, ..Resting::of(new) };
         out.push(order.report(cause, NEW));
         if new.time_in_force != FOK || self.reachable(&order) >= i128::from(order.total) {
             self.sweep(cause, &mut order, out);
@@ -184,6 +175,9 @@ impl Naive {
         if !sides_and_types || ![0, 1, 3, 4].contains(&new.time_in_force) || new.position_effect > 2 {
             return Some((1, RejectReason::UnknownCode));
         }
+        if new.instructions > 3 || new.self_trade_mode > 3 || new.trade_mode > 3 {
+            return Some((1, RejectReason::UnknownCode));
+        }
         if new.symbol.0 >= SYMBOLS {
             return Some((1, RejectReason::UnknownSymbol));
         }
@@ -191,7 +185,15 @@ impl Naive {
             return Some((1, RejectReason::Quantity));
         }
         let priced = if new.order_type == MARKET { new.price.0 == 0 } else { new.price.0 > 0 };
-        if priced { None } else { Some((1, RejectReason::Price)) }
+        if !priced {
+            return Some((1, RejectReason::Price));
+        }
+        if (new.instructions & REDUCE_ONLY, new.self_trade_mode, new.trade_mode) != (0, 0, 0) {
+            return Some((1, RejectReason::Unsupported));
+        }
+        let cannot_rest = new.order_type == MARKET || [IOC, FOK].contains(&new.time_in_force);
+        let order = Resting::of(new);
+        (order.post_only && (cannot_rest || self.reachable(&order) > 0)).then_some((1, RejectReason::PostOnly))
     }
 
     fn cancel(&mut self, cause: Cause, cancel: &CancelOrder, out: &mut Vec<ExecutionReport>) {
@@ -307,8 +309,15 @@ impl Naive {
             return;
         };
         let (price, total) = (replace.price.0, replace.quantity.0);
-        if total <= 0 || price <= 0 {
-            let reject = if total <= 0 { RejectReason::Quantity } else { RejectReason::Price };
+        let next = Resting { price, total: total.max(self.live[at].filled), ..self.live[at] };
+        let reject = if total <= 0 {
+            Some(RejectReason::Quantity)
+        } else if price <= 0 {
+            Some(RejectReason::Price)
+        } else {
+            (next.post_only && next.open() > 0 && self.reachable(&next) > 0).then_some(RejectReason::PostOnly)
+        };
+        if let Some(reject) = reject {
             let refused = self.live[at].report(cause, CANCEL_REJECTED);
             out.push(ExecutionReport { reason: reject.code(), ..refused });
             return;
@@ -350,6 +359,7 @@ impl Naive {
                 account: AccountId(0),
                 side,
                 time_in_force: DAY,
+                post_only: false,
                 price: price.0,
                 total: quantity.0,
                 filled: 0,
@@ -438,6 +448,24 @@ impl Naive {
 }
 
 impl Resting {
+    /// Returns the order on its arrival.
+    fn of(new: &NewOrder) -> Self {
+        Self {
+            id: new.client_order_id.0,
+            venue_id: 0,
+            symbol: new.symbol,
+            account: new.account,
+            side: new.side,
+            time_in_force: new.time_in_force,
+            post_only: new.instructions & POST_ONLY != 0,
+            price: new.price.0,
+            total: new.quantity.0,
+            filled: 0,
+            events: 0,
+            arrival: 0,
+        }
+    }
+
     fn open(&self) -> i64 {
         self.total - self.filled
     }

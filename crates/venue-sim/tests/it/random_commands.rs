@@ -99,6 +99,9 @@ impl Commands {
             order_type: self.code(if market { &[1] } else { &[2] }),
             time_in_force: self.code(&[0, 0, 0, 1, 3, 3, 4]),
             position_effect: self.code(&[0, 1, 2]),
+            instructions: if self.one_in(100) { self.pick(&[2, 3]) } else { self.code(&[0, 0, 0, 1]) },
+            self_trade_mode: if self.one_in(100) { self.code(&[1, 2, 3]) } else { 0 },
+            trade_mode: if self.one_in(100) { self.code(&[1, 2, 3]) } else { 0 },
             ..NewOrder::default()
         }
     }

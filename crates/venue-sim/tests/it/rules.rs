@@ -92,6 +92,33 @@ fn bad_orders_are_rejected() {
 }
 
 #[test]
+fn a_post_only_order_rests_or_is_refused() {
+    check("s1 5@101 | b2 3@100 post; s3 1@100", "N2 0/3; N3 0/1; T3 1/0@100; T2 1/2@100");
+    check("s1 5@101 | b2 3@101 post; b3 1@101", "J2 0/0#11; N3 0/1; T3 1/0@101; T1 1/4@101");
+    check("t 10@99 10@101 | b1 4@102 post; s2 4@99 post gtc; s3 4@100 post", "J1 0/0#11; J2 0/0#11; N3 0/4");
+    check("b1 5@100 post | t 10@98 10@99", "T1 5/0@100");
+    check("| b1 5@0 mkt post; b2 5@100 ioc post; b3 5@100 fok post", "J1 0/0#11; J2 0/0#11; J3 0/0#11");
+    // The refusal is the end of the order, and uses its id up.
+    check("s1 5@101; b2 3@101 post | q9 2; c9 2; b2 3@100 post", "S2 0/0=J1#11; K2 0/0#8; J2 0/0#2");
+}
+
+#[test]
+fn a_post_only_order_stays_post_only_through_its_replaces() {
+    check("s1 5@101; b2 3@100 post | r9 2 3@101; r9 2 3@105; c9 2", "K2 0/3#11; K2 0/3#11; C2 0/0");
+    check("s1 5@101; b2 3@99 post; r8 2 4@100 | r9 2 4@101; s3 1@100", "K2 0/4#11; N3 0/1; T3 1/0@100; T2 1/3@100");
+    // A refused replace leaves the order at its place.
+    check("s1 5@101; b2 1@100 post; b3 1@100; r9 2 1@101 | s4 1@100", "N4 0/1; T4 1/0@100; T2 1/0@100");
+    // Nothing is left that could trade.
+    check("s1 5@101; b2 3@100 post; s3 2@100 | r9 2 2@101", "R2 2/0");
+}
+
+#[test]
+fn orders_that_need_positions_or_margins_are_rejected() {
+    check("| b1 5@100 red; b2 5@100 stp; b3 5@100 iso", "J1 0/0#12; J2 0/0#12; J3 0/0#12");
+    check("| b1 5@100 red post; b2 5@0 mkt red", "J1 0/0#12; J2 0/0#12");
+}
+
+#[test]
 fn the_maker_quotes_the_recorded_market() {
     check("t 10@99 10@101 | b1 4@101 ioc", "N1 0/4; T1 4/0@101");
     check("t 10@99 10@101 | s1 4@0 mkt", "N1 0/4; T1 4/0@99");

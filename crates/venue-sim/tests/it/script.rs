@@ -2,7 +2,8 @@
 //!
 //! Commands are separated by `;`, and only the reports of commands after the `|` are compared:
 //! `b1 5@100` buys 5 at 100 as order 1 (`s` sells), optionally `ioc`, `fok`, `mkt`, `gtc`, `bad` (an unknown side),
-//! `sym` (an unknown symbol) or `a7` (account 7, by default 4); `c9 1` cancels order 1 as request 9; `r9 1 4@101`
+//! `sym` (an unknown symbol), `post` (post-only), `red` (reduce-only), `stp` (a self-trade mode), `iso` (a trade mode)
+//! or `a7` (account 7, by default 4); `c9 1` cancels order 1 as request 9; `r9 1 4@101`
 //! replaces it; `q9 1` requests its status; `m9 7 4` cancels all of account 4, with 7 as the type; `t 10@99 8@101` is
 //! a tick; `x2` busts fill 2, `v2 3@99` corrects it, `d` ends the day.
 //!
@@ -13,7 +14,8 @@
 
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, ExecutionReport, MassCancel, NewOrder, OrdStatus,
-    OrderType, Price, Quantity, ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce, TopOfBook, VenueId,
+    OrderType, Price, Quantity, ReplaceOrder, Request, SelfTradeMode, Side, StatusRequest, SymbolId, TimeInForce,
+    TopOfBook, TradeMode, VenueId,
 };
 use tickpath_venue_sim::{Config, SimVenue};
 
@@ -158,6 +160,10 @@ fn apply_word(new: &mut NewOrder, word: &str) {
         "mkt" => new.order_type = OrderType::Market.code(),
         "bad" => new.side = 9,
         "sym" => new.symbol = SymbolId(1),
+        "post" => new.instructions |= NewOrder::POST_ONLY,
+        "red" => new.instructions |= NewOrder::REDUCE_ONLY,
+        "stp" => new.self_trade_mode = SelfTradeMode::CancelMaker.code(),
+        "iso" => new.trade_mode = TradeMode::Isolated.code(),
         other => new.account = AccountId(other.strip_prefix('a').and_then(|n| n.parse().ok()).expect("a known word")),
     }
 }
