@@ -63,6 +63,8 @@ use crate::tls::ServerTlsFiles;
 const MAX_NAME_BYTES: usize = 100;
 /// Bytes of a Unix socket's path, its terminating zero included.
 const MAX_SOCKET_PATH: usize = 108;
+/// Instruments of a line to Binance whose orders and fills a connect can ask for: a weight of 26 each, of 4,800 a minute.
+const MAX_BINANCE_INSTRUMENTS: usize = 180;
 
 const LAYOUTS: &[(&str, Layout)] = &[("inline", Layout::Inline), ("split", Layout::Split)];
 const WAITS: &[(&str, Wait)] =
@@ -311,7 +313,7 @@ impl Settings {
             let file = self.users_file.display();
             format!("{file}: users other than its owner may read it; it holds secrets, `chmod 600` it")
         }));
-        doubts.extend(self.venues.iter().filter_map(|venue| self.code_warning(venue)));
+        doubts.extend(self.venues.iter().filter_map(|venue| self.line_warning(venue)));
         if at_logout == LogoutCleanup::Removed {
             doubts.push(format!("{}: {}", LogoutCleanup::DAMAGE, LogoutCleanup::REMEDY));
         }
@@ -352,12 +354,23 @@ impl Settings {
         mistakes.into_result(())
     }
 
-    /// Returns a sentence if instruments of a venue at OKX have no code, by which OKX takes orders.
-    fn code_warning(&self, venue: &VenueSettings) -> Option<String> {
-        if !venue.lines.iter().any(|line| line.exchange() == Some(LineExchange::Okx)) {
-            return None;
-        }
+    /// Returns a sentence if instruments of a venue at OKX have no code, by which OKX takes orders, or if those of a venue
+    /// at Binance are so many that a connect exceeds its limits.
+    fn line_warning(&self, venue: &VenueSettings) -> Option<String> {
         let instruments = self.line_instruments(venue.rules.venue);
+        match venue.lines.iter().find_map(LineSettings::exchange)? {
+            LineExchange::Okx => {}
+            LineExchange::Binance if instruments.len() <= MAX_BINANCE_INSTRUMENTS => return None,
+            LineExchange::Binance => {
+                return Some(format!(
+                    "{}: {} instruments of {}; each connect asks Binance for the orders and fills of each, which exceeds \
+                     its limits beyond {MAX_BINANCE_INSTRUMENTS}: remove the rows that are not traded",
+                    self.instruments_file.display(),
+                    instruments.len(),
+                    venue.name
+                ));
+            }
+        }
         let names: Vec<&str> =
             instruments.iter().filter(|listed| listed.code == 0).map(|listed| listed.name.as_str()).collect();
         let (first, file) = (names.first()?, self.instruments_file.display());
