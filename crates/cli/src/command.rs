@@ -44,8 +44,11 @@ pub enum CliCommand {
     Oms(crate::oms::OmsArgs),
     /// Show a running OMS: orders, positions, sessions, lines, current latency
     Top(crate::top::TopArgs),
-    /// Run a simulated exchange as a process, which receives its orders from an OMS
+    /// Run a simulated exchange as a process: one that receives its orders from an OMS, or with --as one that speaks the
+    /// protocols of a real exchange
     Exchange(crate::exchange::ExchangeArgs),
+    /// Check an account of an exchange before the first order of an OMS
+    Venue(crate::venue_check::VenueArgs),
     /// Carry market data of an exchange onto a topic of a bus: best bids and offers, trades, order books
     Feed(crate::feed::FeedArgs),
     /// Fetch the list of an exchange's instruments

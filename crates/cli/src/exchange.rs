@@ -1,4 +1,5 @@
-//! `tickpath exchange`: a simulated exchange as a process, and its first file.
+//! `tickpath exchange`: a simulated exchange as a process, and its first file. `exchange_as.rs` has those with the
+//! protocols of real exchanges.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use tickpath_clock::{HostClock, utc_ns};
 use tickpath_venue_sim::{EndDayError, Settings, VenueControl, VenueEvent, VenueInitError};
 
 use crate::args::{CliUsageError, UnansweredError};
+use crate::exchange_as::{self, SimulatedExchangeArgs};
 use crate::oms_files::mistakes_text;
 use crate::outcome::{CliOutcome, stop_on_signals};
 use crate::print::{print_note, print_text};
@@ -27,6 +29,8 @@ pub struct ExchangeArgs {
     /// Report every mistake in the file and in its table of instruments, each with its line, and exit
     #[arg(long)]
     pub check: bool,
+    #[command(flatten)]
+    pub simulated: SimulatedExchangeArgs,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -46,10 +50,11 @@ pub enum ExchangeCommand {
 }
 
 pub fn run(args: &ExchangeArgs) -> anyhow::Result<CliOutcome> {
-    match &args.command {
-        Some(ExchangeCommand::Init { folder }) => init(folder)?,
-        Some(ExchangeCommand::DayEnd { config }) => return end_day(&read(config)?),
-        None => {
+    match (&args.command, args.simulated.protocol) {
+        (Some(ExchangeCommand::Init { folder }), _) => init(folder)?,
+        (Some(ExchangeCommand::DayEnd { config }), _) => return end_day(&read(config)?),
+        (None, Some(protocol)) => exchange_as::run(&args.simulated, protocol)?,
+        (None, None) => {
             let settings = read(&args.config)?;
             let warnings = settings.warnings().into_iter().chain(settings.file_limit_warning());
             warnings.for_each(|warning| print_note(&format!("tickpath: {warning}")));

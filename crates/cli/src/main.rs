@@ -32,6 +32,7 @@ mod demo;
 mod doctor;
 mod drop_copy;
 mod exchange;
+mod exchange_as;
 mod explain;
 mod feed;
 mod follower_output;
@@ -52,6 +53,7 @@ mod report;
 mod serve;
 mod status;
 mod top;
+mod venue_check;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -127,6 +129,7 @@ fn run(command: CliCommand) -> anyhow::Result<CliOutcome> {
         CliCommand::Oms(args) => oms::run(&args),
         CliCommand::Top(args) => top::run(&args),
         CliCommand::Exchange(args) => exchange::run(&args),
+        CliCommand::Venue(args) => venue_check::run(&args),
         CliCommand::Feed(args) => feed::run(&args),
         CliCommand::Instruments(args) => instruments_fetch::run(&args),
         CliCommand::Log(args) => log::run(&args.command),

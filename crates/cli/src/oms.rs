@@ -18,7 +18,8 @@ use tickpath_log::{ProcessId, Reader, ReaderStart, Registration};
 use tickpath_oms_client::{ClientEvent, Since};
 use tickpath_oms_protocol::{Query, Secret, Status, UserRole};
 use tickpath_oms_server::settings::{
-    self, AccountPattern, EditError, NewUser, OmsInitError, OmsUser, ROLES, Settings, Users, UsersFile,
+    self, AccountPattern, EditError, LineSettings, NewUser, OmsInitError, OmsUser, ROLES, Settings, Users, UsersFile,
+    VenueSettings,
 };
 
 use crate::args::{CliUsageError, bail_usage, one_of};
@@ -221,7 +222,16 @@ fn check(file: &Path) -> anyhow::Result<CliOutcome> {
     let settings = read(file)?;
     let warnings = settings.warnings(LogoutCleanup::here()).into_iter().chain(settings.limit_warnings());
     warnings.for_each(|warning| print_note(&format!("tickpath: {warning}")));
-    print_text(&format!("{}\n", summary(&settings))).map(|()| CliOutcome::Success)
+    print_text(&format!("{}\n{}", summary(&settings), lines_text(&settings))).map(|()| CliOutcome::Success)
+}
+
+/// Returns a line of text for each line to a venue.
+fn lines_text(settings: &Settings) -> String {
+    let of_venue = |venue: &VenueSettings| {
+        let text = |line: &LineSettings| format!("{} is reached by {}\n", venue.name, line.target);
+        venue.lines.iter().map(text).collect::<String>()
+    };
+    settings.venues.iter().map(of_venue).collect()
 }
 
 fn summary(settings: &Settings) -> String {

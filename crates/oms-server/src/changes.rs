@@ -10,10 +10,12 @@ use std::path::Path;
 use tickpath_settings::read_text;
 use toml_edit::{DocumentMut, Item, TableLike};
 
-use crate::settings::Settings;
+use crate::settings::{Settings, VenueInstrument, VenueSettings};
 
 /// Max changes named singly; the rest is a number.
 const MAX_NAMED: usize = 100;
+/// Columns of an instrument that a line to its exchange reads when it is opened.
+const LINE_COLUMNS: [&str; 5] = ["symbol", "number", "venue", "lot", "code"];
 
 /// Values of the files: by section or row, and by key or column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,6 +42,7 @@ impl ConfigValues {
         values.add_toml(&settings.file);
         values.add_toml(&settings.users_file);
         values.add_table(&settings.instruments_file, &["symbol"]);
+        values.mark_line_instruments(settings);
         values.add_table(&settings.accounts_file, &["account"]);
         if let Some(symbols) = &settings.symbols_file {
             values.add_table(symbols, &["account", "symbol"]);
@@ -124,6 +127,19 @@ impl ConfigValues {
                 let value = ConfigValue { text: (*cell).to_owned(), at_start: false };
                 self.0.insert((title.clone(), (*column).to_owned()), value);
             }
+        }
+    }
+
+    /// Marks the cells of the instruments that lines to exchanges trade: a line is opened with them at a start.
+    fn mark_line_instruments(&mut self, settings: &Settings) {
+        let has_exchange = |venue: &&VenueSettings| venue.lines.iter().any(|line| line.exchange().is_some());
+        let venues = settings.venues.iter().filter(has_exchange);
+        let file = name_of(&settings.instruments_file);
+        let title = |instrument: VenueInstrument| format!("{file} symbol {}", instrument.name);
+        let traded: BTreeSet<String> =
+            venues.flat_map(|venue| settings.line_instruments(venue.rules.venue)).map(title).collect();
+        for ((title, column), value) in &mut self.0 {
+            value.at_start |= traded.contains(title) && LINE_COLUMNS.contains(&column.as_str());
         }
     }
 

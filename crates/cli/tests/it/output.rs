@@ -60,6 +60,8 @@ const CALLS: &[Call] = &[
     prints("exchange --check --config @/exchange.toml", &[0]),
     prints("exchange init --folder @/exchange-#", &[0]),
     prints("exchange day-end --config @/exchange.toml", &[0]),
+    refuses("exchange --as okx --keys @/none.toml", &[2]),
+    refuses("venue check okx --key @/none.toml", &[2]),
     refuses("feed okx --instruments BTC-USDT --to shm:// t --streams candles", &[2]),
     refuses("instruments fetch okx --from @/none.json --to @/instruments.csv", &[2]),
     prints("blotter --config @/oms.toml", &[0]),

@@ -23,8 +23,9 @@ pub fn instrument_columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.names()
 }
 
-/// Reads instruments. A venue stands there by its name or number; where the venues are not known, any venue will do.
-pub(super) fn read(file: &Path, venues: Option<&[VenueSettings]>) -> Result<Vec<Instrument>, SettingsError> {
+/// Reads instruments, each with its number at its exchange, which is zero if the table has none. A venue stands there by
+/// its name or number; where the venues are not known, any venue will do.
+pub(super) fn read(file: &Path, venues: Option<&[VenueSettings]>) -> Result<Vec<(Instrument, u64)>, SettingsError> {
     let (mut names, mut numbers) = (HashMap::new(), HashMap::new());
     csv::read(file, COLUMNS, |row| {
         let name: Option<Symbol> = row.parsed("symbol");
@@ -33,7 +34,8 @@ pub(super) fn read(file: &Path, venues: Option<&[VenueSettings]>) -> Result<Vec<
         row.check_unique("number", number, &mut numbers);
         let (multiplier, multiplier_decimals) = row.read("multiplier", multiplier).unwrap_or((1, 0));
         check_tradable(row);
-        Instrument {
+        let code = row.number("code", 0..=u64::MAX).unwrap_or_default();
+        let instrument = Instrument {
             symbol: SymbolId(number.unwrap_or_default()),
             venue: row.read("venue", |cell| venue(cell, venues)).unwrap_or_default(),
             multiplier,
@@ -46,7 +48,8 @@ pub(super) fn read(file: &Path, venues: Option<&[VenueSettings]>) -> Result<Vec<
             restricted: row.read("restricted", flag).unwrap_or_default(),
             ..limited(row, name.unwrap_or_default())
         }
-        .with_currency(row.read("currency", currency).unwrap_or_default())
+        .with_currency(row.read("currency", currency).unwrap_or_default());
+        (instrument, code)
     })
 }
 
@@ -95,7 +98,6 @@ fn check_tradable(row: &mut SettingsRow<'_>) {
         }
         _ => Err(format!("'{cell}' is no kind of contract; write linear or quanto, or leave the cell empty")),
     });
-    row.number("code", 0..=u64::MAX);
 }
 
 fn limited(row: &mut SettingsRow<'_>, name: Symbol) -> Instrument {

@@ -16,6 +16,7 @@ mod calendar;
 mod copy_filter;
 mod csv;
 mod edit;
+mod exchange_lines;
 mod init;
 mod instruments;
 mod limits;
@@ -27,22 +28,24 @@ mod users;
 mod venue;
 mod venue_lines;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use tickpath_clock::{LogoutCleanup, Priority, Wait};
 use tickpath_log::{Config as LogConfig, LogPath};
-use tickpath_market::VenueId;
+use tickpath_market::{SymbolId, VenueId};
 use tickpath_oms_core::{AccountLimits, FirmLimits, Instrument, NAME_SESSION, NAME_VENUE, NameRecord, SymbolLimits};
 use tickpath_oms_runtime::calendar::Calendar;
 use tickpath_oms_runtime::{Config, LaneKind, LanesConfig, Layout, TradingDefinitions};
-use tickpath_settings::{Section, SettingsError};
+use tickpath_settings::{Mistakes, Section, SettingsError};
 
 pub use accounts::account_columns;
 pub use calendar::read_calendar as take_calendar;
 pub use copy_filter::{CopyFilter, CopyTopic, ResolvedCopyFilter};
 pub use edit::{EditError, NewUser, UsersFile};
+pub use exchange_lines::{ExchangeLine, LineExchange, VenueInstrument};
 pub use init::{InitialFiles, OmsInitError, init};
 pub use instruments::{instrument_columns, list_instruments};
 pub use pattern::{AccountPattern, AccountPatternError};
@@ -50,7 +53,7 @@ pub use sessions::{DenialLimits, KEEP_DAYS, MAX_SESSIONS, SessionDefaults};
 pub use symbols::symbol_columns;
 pub use users::{OmsUser, ROLES, Users};
 pub use venue::VenueSettings;
-pub use venue_lines::LineSettings;
+pub use venue_lines::{LineSettings, LineTarget};
 
 use limits::{money_of, quantity_of, rate_of};
 
@@ -60,6 +63,8 @@ use crate::tls::ServerTlsFiles;
 const MAX_NAME_BYTES: usize = 100;
 /// Bytes of a Unix socket's path, its terminating zero included.
 const MAX_SOCKET_PATH: usize = 108;
+/// Instruments of a line to Binance whose orders and fills a connect can ask for: a weight of 26 each, of 4,800 a minute.
+const MAX_BINANCE_INSTRUMENTS: usize = 180;
 
 const LAYOUTS: &[(&str, Layout)] = &[("inline", Layout::Inline), ("split", Layout::Split)];
 const WAITS: &[(&str, Wait)] =
@@ -102,6 +107,8 @@ pub struct Settings {
     pub venues: Vec<VenueSettings>,
     /// Instruments that can be traded.
     pub instruments: Vec<Instrument>,
+    /// Numbers of instruments at their exchanges, as far as the table has them.
+    pub codes: HashMap<SymbolId, u64>,
     /// Accounts with their limits.
     pub accounts: Vec<AccountLimits>,
     /// Limits of accounts in single symbols.
@@ -188,7 +195,8 @@ impl Settings {
         let Some(mut settings) = read else { return Err(faults) };
         let venues = is_sound.then_some(&settings.venues[..]);
         let count = faults.list.len();
-        settings.instruments = faults.read_if_named(&settings.instruments_file, |file| instruments::read(file, venues));
+        let rows = faults.read_if_named(&settings.instruments_file, |file| instruments::read(file, venues));
+        settings.set_instruments(rows);
         let has_instruments = faults.list.len() == count;
         settings.accounts = faults.read_if_named(&settings.accounts_file, accounts::read);
         let has_both = faults.list.len() == count;
@@ -197,6 +205,9 @@ impl Settings {
         let symbols = settings.symbols_file.as_deref().unwrap_or(Path::new(""));
         settings.symbols = faults.read_if_named(symbols, |file| symbols::read(file, accounts, instruments));
         settings.users = faults.read_if_named(&settings.users_file, Users::read);
+        if faults.list.is_empty() {
+            faults.collect(settings.check_exchange_lines().map_err(SettingsError::from));
+        }
         if faults.list.is_empty() { Ok(settings) } else { Err(faults) }
     }
 
@@ -206,8 +217,8 @@ impl Settings {
         let mut settings =
             tickpath_settings::read(file, Self::from_section).map_err(|fault| ConfigErrors { list: vec![fault] })?;
         let venues = settings.venues.clone();
-        settings.instruments =
-            faults.read_if_named(&settings.instruments_file, |file| instruments::read(file, Some(&venues)));
+        let rows = faults.read_if_named(&settings.instruments_file, |file| instruments::read(file, Some(&venues)));
+        settings.set_instruments(rows);
         if faults.list.is_empty() { Ok(settings) } else { Err(faults) }
     }
 
@@ -220,8 +231,10 @@ impl Settings {
     pub fn config(&self) -> Config {
         let by_lanes = self.venues.iter().filter(|venue| venue.lines.is_empty());
         let by_lanes: Vec<VenueId> = by_lanes.map(|venue| venue.rules.venue).collect();
-        let lines =
-            self.venues.iter().flat_map(|venue| venue_lines::configs(&self.name, venue.rules.venue, &venue.lines));
+        let lines = self.venues.iter().flat_map(|venue| {
+            let id = venue.rules.venue;
+            venue_lines::configs(&self.name, id, &venue.lines, self.line_instruments(id))
+        });
         let CoreSettings { layout, wait, cpu, other_cpu, priority, expected_orders, snapshot_every, warm_up: warm } =
             self.core;
         Config {
@@ -300,10 +313,73 @@ impl Settings {
             let file = self.users_file.display();
             format!("{file}: users other than its owner may read it; it holds secrets, `chmod 600` it")
         }));
+        doubts.extend(self.venues.iter().filter_map(|venue| self.line_warning(venue)));
         if at_logout == LogoutCleanup::Removed {
             doubts.push(format!("{}: {}", LogoutCleanup::DAMAGE, LogoutCleanup::REMEDY));
         }
         doubts
+    }
+
+    /// Returns the instruments that the lines of a venue trade.
+    pub fn line_instruments(&self, venue: VenueId) -> Vec<VenueInstrument> {
+        let traded = self.instruments.iter().filter(|instrument| instrument.venue == venue);
+        let listed = |instrument: &Instrument| VenueInstrument {
+            name: instrument.name().to_string(),
+            symbol: instrument.symbol,
+            code: self.codes.get(&instrument.symbol).copied().unwrap_or_default(),
+            lot: instrument.lot,
+        };
+        traded.map(listed).collect()
+    }
+
+    fn set_instruments(&mut self, rows: Vec<(Instrument, u64)>) {
+        self.codes = rows.iter().filter(|(_, code)| *code > 0).map(|(row, code)| (row.symbol, *code)).collect();
+        self.instruments = rows.into_iter().map(|(instrument, _)| instrument).collect();
+    }
+
+    /// Opens each line to an exchange once: credentials or instruments that it cannot use are found before a start.
+    fn check_exchange_lines(&self) -> Result<(), Mistakes> {
+        let mut mistakes = Mistakes::new(&self.file);
+        let locations = venue_lines::locations(&self.file);
+        for (venue, lines) in self.venues.iter().zip(locations) {
+            let instruments = self.line_instruments(venue.rules.venue);
+            for (settings, line) in venue.lines.iter().zip(lines) {
+                if let LineTarget::Exchange(target) = &settings.target
+                    && let Err(why) = target.open(venue.rules.venue, &instruments)
+                {
+                    mistakes.add(line, format!("[[lines]] {why}"));
+                }
+            }
+        }
+        mistakes.into_result(())
+    }
+
+    /// Returns a sentence if instruments of a venue at OKX have no code, by which OKX takes orders, or if those of a venue
+    /// at Binance are so many that a connect exceeds its limits.
+    fn line_warning(&self, venue: &VenueSettings) -> Option<String> {
+        let instruments = self.line_instruments(venue.rules.venue);
+        match venue.lines.iter().find_map(LineSettings::exchange)? {
+            LineExchange::Okx => {}
+            LineExchange::Binance if instruments.len() <= MAX_BINANCE_INSTRUMENTS => return None,
+            LineExchange::Binance => {
+                return Some(format!(
+                    "{}: {} instruments of {}; each connect asks Binance for the orders and fills of each, which exceeds \
+                     its limits beyond {MAX_BINANCE_INSTRUMENTS}: remove the rows that are not traded",
+                    self.instruments_file.display(),
+                    instruments.len(),
+                    venue.name
+                ));
+            }
+        }
+        let names: Vec<&str> =
+            instruments.iter().filter(|listed| listed.code == 0).map(|listed| listed.name.as_str()).collect();
+        let (first, file) = (names.first()?, self.instruments_file.display());
+        Some(format!(
+            "{file}: {} of the instruments of {name} have no code, {first} first; OKX takes orders by it: fetch the table \
+             with `tickpath instruments fetch okx --venue {name}`",
+            names.len(),
+            name = venue.name
+        ))
     }
 
     /// Takes the file, and checks the certificate and its key, which only the OMS may read.
@@ -348,6 +424,7 @@ impl Settings {
             denials,
             venues: VenueSettings::all_from(top),
             instruments: Vec::new(),
+            codes: HashMap::new(),
             accounts: Vec::new(),
             users: Users::default(),
             name: name.unwrap_or_default(),

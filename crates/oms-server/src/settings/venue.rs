@@ -7,6 +7,7 @@ use tickpath_oms_core::{RejectRule, VenueRules};
 use tickpath_oms_runtime::VenueExpectations;
 use tickpath_settings::Section;
 
+use super::exchange_lines::LineExchange;
 use super::retry_rules;
 use super::venue_lines::{self, LineSettings};
 
@@ -69,6 +70,9 @@ impl VenueSettings {
         let id = VenueId(number.unwrap_or(VENUES));
         let (rules, watch, lines) =
             (rules(venue, VenueRules::of(id)), watch(venue, id), venue_lines::read_lines(venue));
+        if let Some(exchange) = lines.iter().find_map(LineSettings::exchange) {
+            check_rules(venue, &rules, exchange);
+        }
         let rejects = retry_rules::read_retry_rules(venue, id, lines.len());
         Self { name: name.unwrap_or_default(), rules, watch, lines, rejects }
     }
@@ -79,6 +83,18 @@ fn watch(venue: &mut Section<'_>, id: VenueId) -> VenueExpectations {
     let answer_within_ms = venue.number("answer_within_ms", 0..=86_400_000).unwrap_or(ANSWER_WITHIN_MS);
     let expires_day_orders = venue.flag("expires_day_orders").unwrap_or(false);
     VenueExpectations { venue: id, answer_within_ns: answer_within_ms * MS_NS, expires_day_orders }
+}
+
+/// Reports a behaviour that an exchange does not have.
+fn check_rules(venue: &mut Section<'_>, rules: &VenueRules, exchange: LineExchange) {
+    if rules.numbered != 0 {
+        let why = "does not number the events of an order; set numbered = false";
+        venue.add_mistake("numbered", format!("{exchange} {why}"));
+    }
+    if rules.answers_status == 0 {
+        let why = "answers status queries, which resolve doubts; set answers_status = true, or remove the key";
+        venue.add_mistake("answers_status", format!("{exchange} {why}"));
+    }
 }
 
 /// Takes the behaviour of a venue, with defaults for missing keys.

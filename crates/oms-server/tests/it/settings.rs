@@ -1,5 +1,6 @@
 //! The files of an OMS: the settings they give, and the message for each mistake in them.
 
+mod exchange_lines;
 mod limits;
 mod users;
 

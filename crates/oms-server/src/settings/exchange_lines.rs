@@ -1,0 +1,251 @@
+//! Lines to exchanges that speak protocols of their own over WebSocket: OKX and Binance.
+//!
+//! A file names the credentials, which are read when a line is opened. No error, no log line and no `Debug` form has a
+//! secret: [`ExchangeLine`] holds only paths.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use tickpath_market::{Quantity, SymbolId, VenueId};
+use tickpath_settings::Section;
+use tickpath_venue::Line;
+use tickpath_venue_binance::{BinanceLine, BinanceLineConfig};
+use tickpath_venue_okx::{OkxLine, OkxLineConfig};
+
+/// Keys of a line that only a line to an exchange has.
+const KEYS: [&str; 6] = ["credentials", "rest_url", "ca", "demo", "valid_ms", "cancel_all_after_s"];
+/// Those that a line to Binance does not have, each with the remedy.
+const ONLY_OKX: [(&str, &str); 3] = [
+    ("rest_url", "a line to Binance needs no REST interface; remove the key"),
+    ("demo", "Binance has no demo header; remove the key, and write the address of its test network in url"),
+    ("cancel_all_after_s", "Binance's spot market cannot cancel all orders by itself; remove the key"),
+];
+
+/// Default time for which a request is valid, in milliseconds.
+const VALID_MS: u32 = 5_000;
+
+/// Hosts of OKX's private channels, each with the address of its REST interface.
+const OKX_HOSTS: [(&str, &str); 6] = [
+    ("ws.okx.com", "https://openapi.okx.com"),
+    ("wspap.okx.com", "https://openapi.okx.com"),
+    ("wseea.okx.com", "https://eea.okx.com"),
+    ("wseeapap.okx.com", "https://eea.okx.com"),
+    ("wsus.okx.com", "https://us.okx.com"),
+    ("wsuspap.okx.com", "https://us.okx.com"),
+];
+/// Hosts of Binance's WebSocket API, each with the address of its REST interface.
+const BINANCE_HOSTS: [(&str, &str); 2] = [
+    ("ws-api.binance.com", "https://api.binance.com"),
+    ("ws-api.testnet.binance.vision", "https://testnet.binance.vision"),
+];
+
+/// An exchange whose protocol a line speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineExchange {
+    /// OKX.
+    Okx,
+    /// Binance's spot market.
+    Binance,
+}
+
+/// A line to an exchange.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExchangeLine {
+    /// Exchange.
+    pub exchange: LineExchange,
+    /// Address of its WebSocket: `wss://HOST[:PORT]/PATH`, or `ws://` for loopback.
+    pub url: String,
+    /// Address of its REST interface; none for that of the exchange at `url`. Read for OKX only.
+    pub rest_url: Option<String>,
+    /// File of the only trusted authorities; the system's authorities if none.
+    pub ca: Option<PathBuf>,
+    /// File with the key of the API, its secret and its passphrase.
+    pub credentials: PathBuf,
+    /// Whether the account is one of OKX's demo trading.
+    pub is_demo: bool,
+    /// Time for which a request is valid, in milliseconds.
+    pub valid_ms: u32,
+    /// Seconds after which OKX cancels all orders of the account unless the line is up; none for never.
+    pub cancel_all_after_s: Option<u32>,
+}
+
+/// An instrument that lines of its venue trade.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VenueInstrument {
+    /// Name at the exchange.
+    pub name: String,
+    /// Number in the table of instruments.
+    pub symbol: SymbolId,
+    /// Number at the exchange; zero if it has none.
+    pub code: u64,
+    /// Lot size; zero if there is none.
+    pub lot: Quantity,
+}
+
+/// Keys of a line to an exchange, as the file has them.
+pub(super) struct ExchangeKeys {
+    credentials: Option<PathBuf>,
+    rest_url: Option<String>,
+    ca: Option<PathBuf>,
+    is_demo: bool,
+    valid_ms: u32,
+    cancel_all_after_s: Option<u32>,
+}
+
+impl LineExchange {
+    /// Returns the scheme that begins the URL of a line, before the `+`.
+    pub fn scheme(self) -> &'static str {
+        match self {
+            Self::Okx => "okx",
+            Self::Binance => "binance",
+        }
+    }
+
+    /// Returns the address of the REST interface that belongs to an address of the WebSocket: the exchange's own for a
+    /// host of the exchange, and the same host and port for any other. None for an unknown host of OKX, whose accounts
+    /// belong to one REST interface.
+    pub fn rest_url(self, url: &str) -> Option<String> {
+        let (scheme, rest) = url.split_once("://")?;
+        let authority = rest.split(['/', '?']).next()?;
+        let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+        let (hosts, own_domain) = match self {
+            Self::Okx => (&OKX_HOSTS[..], ".okx.com"),
+            Self::Binance => (&BINANCE_HOSTS[..], ".binance.com"),
+        };
+        match hosts.iter().find(|(known, _)| *known == host) {
+            Some((_, rest_url)) => Some((*rest_url).to_owned()),
+            None if host.ends_with(own_domain) => None,
+            None => Some(format!("{}://{authority}", if scheme == "ws" { "http" } else { "https" })),
+        }
+    }
+}
+
+impl fmt::Display for LineExchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Okx => "OKX",
+            Self::Binance => "Binance",
+        })
+    }
+}
+
+impl ExchangeLine {
+    /// Returns a line with this address and this file of credentials; everything else as the exchange has it.
+    pub fn new(exchange: LineExchange, url: String, credentials: PathBuf) -> Self {
+        let (rest_url, ca, cancel_all_after_s) = (None, None, None);
+        Self { exchange, url, rest_url, ca, credentials, is_demo: false, valid_ms: VALID_MS, cancel_all_after_s }
+    }
+
+    /// Opens the line, which connects nothing yet. The error is a sentence without secrets.
+    pub fn open(&self, venue: VenueId, instruments: &[VenueInstrument]) -> Result<Box<dyn Line>, String> {
+        match self.exchange {
+            LineExchange::Okx => self.open_okx(venue, instruments),
+            LineExchange::Binance => self.open_binance(venue, instruments),
+        }
+    }
+
+    fn open_okx(&self, venue: VenueId, instruments: &[VenueInstrument]) -> Result<Box<dyn Line>, String> {
+        let rest_url = self.rest_url.clone().or_else(|| self.exchange.rest_url(&self.url));
+        let rest_url = rest_url.ok_or("the REST interface of this host is not known; write rest_url")?;
+        let credentials = tickpath_venue_okx::ApiCredentials::read(&self.credentials).map_err(|e| e.to_string())?;
+        let traded = |instrument: &VenueInstrument| tickpath_venue_okx::LineInstrument {
+            name: instrument.name.clone(),
+            symbol: instrument.symbol,
+            code: instrument.code,
+            lot: instrument.lot,
+            // The OMS counts derivatives in contracts.
+            contract: Quantity::from_whole(1),
+            is_derivative: instrument.is_derivative(),
+        };
+        let config = OkxLineConfig {
+            url: self.url.clone(),
+            rest_url,
+            ca: self.ca.clone(),
+            valid_ms: self.valid_ms,
+            is_demo: self.is_demo,
+            cancel_all_after_s: self.cancel_all_after_s,
+            ..OkxLineConfig::new(venue, credentials, instruments.iter().map(traded).collect())
+        };
+        Ok(Box::new(OkxLine::new(config).map_err(|e| e.to_string())?))
+    }
+
+    fn open_binance(&self, venue: VenueId, instruments: &[VenueInstrument]) -> Result<Box<dyn Line>, String> {
+        let credentials = tickpath_venue_binance::ApiCredentials::read(&self.credentials).map_err(|e| e.to_string())?;
+        let traded = |instrument: &VenueInstrument| tickpath_venue_binance::LineInstrument {
+            name: instrument.name.clone(),
+            symbol: instrument.symbol,
+            code: instrument.code,
+            lot: instrument.lot,
+            contract: Quantity::from_whole(1),
+            is_derivative: false,
+        };
+        let config = BinanceLineConfig {
+            url: self.url.clone(),
+            ca: self.ca.clone(),
+            recv_window_ms: self.valid_ms,
+            ..BinanceLineConfig::new(credentials, venue, instruments.iter().map(traded).collect())
+        };
+        Ok(Box::new(BinanceLine::new(config).map_err(|e| e.to_string())?))
+    }
+}
+
+impl fmt::Display for ExchangeLine {
+    /// Formats the URL without its query.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.url.split('?').next().unwrap_or_default();
+        write!(f, "{}+{address} with the credentials in {}", self.exchange.scheme(), self.credentials.display())
+    }
+}
+
+impl VenueInstrument {
+    /// Returns whether OKX counts the instrument in contracts: the names of swaps, futures and options have two dashes or
+    /// more.
+    fn is_derivative(&self) -> bool {
+        self.name.matches('-').count() >= 2
+    }
+}
+
+impl ExchangeKeys {
+    /// Reads the keys of a line, whatever its URL.
+    pub(super) fn read(line: &mut Section<'_>) -> Self {
+        Self {
+            credentials: line.path("credentials"),
+            rest_url: line.text("rest_url"),
+            ca: line.path("ca"),
+            is_demo: line.flag("demo").unwrap_or(false),
+            valid_ms: line.number("valid_ms", 100..=60_000).unwrap_or(VALID_MS),
+            cancel_all_after_s: line.number("cancel_all_after_s", 10..=120),
+        }
+    }
+
+    /// Reports the keys of a line that leads to no such exchange.
+    pub(super) fn refuse_all(line: &mut Section<'_>) {
+        for key in KEYS {
+            if line.has(key) {
+                line.add_mistake(
+                    key,
+                    "only a line to okx+wss:// or binance+wss:// has this key; remove it, or correct url",
+                );
+            }
+        }
+    }
+
+    /// Returns the line, and reports keys that its exchange does not have.
+    pub(super) fn into_line(self, line: &mut Section<'_>, exchange: LineExchange, url: String) -> ExchangeLine {
+        if !line.has("credentials") {
+            line.add_mistake("credentials", format!("a line to {exchange} needs an API key; name its file"));
+        }
+        if exchange == LineExchange::Binance {
+            for (key, remedy) in ONLY_OKX {
+                if line.has(key) {
+                    line.add_mistake(key, remedy);
+                }
+            }
+        } else if self.rest_url.is_none() && exchange.rest_url(&url).is_none() {
+            line.add_mistake("url", "the REST interface of this host is not known; write rest_url as well");
+        }
+        let Self { credentials, rest_url, ca, is_demo, valid_ms, cancel_all_after_s } = self;
+        let credentials = credentials.unwrap_or_default();
+        ExchangeLine { exchange, url, rest_url, ca, credentials, is_demo, valid_ms, cancel_all_after_s }
+    }
+}
