@@ -10,7 +10,7 @@ BROKERS := scripts/brokers run --
 BARE := cargo cc c++
 # Kafka's client is C, its own build makes its C++ wrapper along with it, and its TLS is OpenSSL's.
 BUILD := $(BARE) libssl
-TEST := $(BUILD) redis-benchmark python3 go chromium mvn javac strace ip
+TEST := $(BUILD) redis-benchmark python3 node npm go chromium mvn javac strace ip
 FUZZ_TARGETS := log_reader recording journal_record session venue_line lanes
 FUZZ_SECONDS := 20
 STATIC := $(shell uname -m)-unknown-linux-musl
