@@ -28,12 +28,12 @@ use tickpath_oms_text::code_name;
 use tickpath_oms_text::parse::{order_id, price, quantity, side, time_in_force};
 use zerocopy::IntoBytes;
 
-use crate::args::{CliUsageError, UnansweredError, bail_usage, one_of};
 use crate::instruments::Instruments;
 use crate::oms_files::PartialSettings;
 use crate::order::LoginArgs;
-use crate::outcome::CliOutcome;
-use crate::print::{count_text, print_note, print_text};
+use tickpath_cli_terminal::args::{CliUsageError, UnansweredError, bail_usage, one_of};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{count_text, print_note, print_text};
 
 /// Time between two queries of a pending order, in nanoseconds.
 const QUERY_PAUSE_NS: u64 = 20_000_000;

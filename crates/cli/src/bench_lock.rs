@@ -12,8 +12,8 @@ use tickpath_lab_harness::interruption;
 use tickpath_lab_result::ResultFile;
 use tickpath_log::open_own_file;
 
-use crate::outcome::CliOutcome;
-use crate::print::print_note;
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::print_note;
 
 /// The right to measure on this machine; released when it is dropped, or its process ends.
 ///

@@ -8,10 +8,10 @@ use tickpath_oms_blotter::command::{self, BlotterArgs};
 use tickpath_oms_runtime::calendar::is_date;
 use tickpath_oms_server::settings::Users;
 
-use crate::args::{CliUsageError, bail_usage};
 use crate::oms_files::{PartialSettings, session_owners};
-use crate::outcome::CliOutcome;
-use crate::print::{print_note, print_text};
+use tickpath_cli_terminal::args::{CliUsageError, bail_usage};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{print_note, print_text};
 
 pub fn run(args: &BlotterArgs) -> anyhow::Result<CliOutcome> {
     if let Some(day) = args.day.filter(|&day| !is_date(day)) {
@@ -24,7 +24,7 @@ pub fn run(args: &BlotterArgs) -> anyhow::Result<CliOutcome> {
             (settings.journal("it as DIR")?, read_owners(&settings.users_file))
         }
     };
-    let journal = crate::log::log_arguments::parse_journal(&dir)?;
+    let journal = tickpath_cli_terminal::log_arguments::parse_journal(&dir)?;
     let mut warn = |text: &str| print_note(&format!("tickpath: {text}"));
     match command::run(args, &journal, users, &mut |text| print_text(text).map_err(Into::into), &mut warn) {
         Ok(()) => Ok(CliOutcome::Success),

@@ -5,12 +5,12 @@ use clap::Args;
 use tickpath_lab_check::{CheckContext, FaultReport, PLANTED_FAULTS, PlantedFault};
 use tickpath_lab_harness::Lab;
 
-use crate::args::{CpuArgs, bail_usage};
 use crate::bench::measure::{as_usage_error, lab};
 use crate::bench_lock::BenchLock;
-use crate::outcome::CliOutcome;
-use crate::print::{Printer, paragraph};
 use crate::progress::BenchProgress;
+use tickpath_cli_terminal::args::{CpuArgs, bail_usage};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{Printer, paragraph};
 
 /// Approximate length of one planted fault, in seconds.
 const SECONDS: f64 = 4.0;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
-use crate::args::OutputArgs;
+use tickpath_cli_terminal::args::OutputArgs;
 
 /// Carries a market tick to an order at a venue, and shows where each nanosecond went.
 #[derive(Debug, Parser)]
@@ -48,11 +48,11 @@ pub enum CliCommand {
     /// protocols of a real exchange
     Exchange(crate::exchange::ExchangeArgs),
     /// Check an account of an exchange before the first order of an OMS
-    Venue(crate::venue_check::VenueArgs),
+    Venue(tickpath_cli_exchanges::venue_check::VenueArgs),
     /// Carry market data of an exchange onto a topic of a bus: best bids and offers, trades, order books
-    Feed(crate::feed::FeedArgs),
+    Feed(tickpath_cli_exchanges::feed::FeedArgs),
     /// Fetch the list of an exchange's instruments
-    Instruments(crate::instruments_fetch::InstrumentsArgs),
+    Instruments(tickpath_cli_exchanges::instruments_fetch::InstrumentsArgs),
     /// Inspect, record, import, export, replay and bridge logs and journals
     Log(LogArgs),
     /// Find settings of this host and its brokers that cost latency or safety, with the remedy of each

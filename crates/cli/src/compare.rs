@@ -19,11 +19,11 @@ use tickpath_lab_compare::{
 use tickpath_lab_harness::{Lab, ProgressSink};
 use tickpath_lab_result::{ResultFile, save_json};
 
-use crate::args::{CliUsageError, OutputArgs, bail_usage};
 use crate::bench::measure::new_result;
-use crate::outcome::CliOutcome;
-use crate::print::{print_note, print_text};
 use crate::progress::approximate_time;
+use tickpath_cli_terminal::args::{CliUsageError, OutputArgs, bail_usage};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{print_note, print_text};
 
 /// Default number of pairs of calls: six are the fewest that separate a change from noise, and one may be invalid.
 const PAIRS: u32 = 7;

@@ -7,13 +7,13 @@ use tickpath_lab_path::demo::text::{is_complete, text};
 use tickpath_lab_path::demo::{self, DemoFindings, Settings};
 use tickpath_lab_result::ResultFile;
 
-use crate::args::{CpuArgs, OutputArgs, check_recording, check_writable};
 use crate::bench::measure::{as_usage_error, lab, new_result, write};
 use crate::bench_lock::BenchLock;
-use crate::outcome::CliOutcome;
-use crate::print::{Printer, print_note, render_terminal};
 use crate::progress::BenchProgress;
 use clap::Args;
+use tickpath_cli_terminal::args::{CpuArgs, OutputArgs, check_recording, check_writable};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{Printer, print_note, render_terminal};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code 3: the run of the path alone is not valid, or another part has no valid run.")]

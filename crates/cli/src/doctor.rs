@@ -11,10 +11,10 @@ use tickpath_lab_doctor::{
 };
 use tickpath_lab_harness::targets;
 
-use crate::args::{CliUsageError, bail_usage, bus_url};
 use crate::bench_lock::BenchLock;
-use crate::outcome::{CliOutcome, end_on_signals};
-use crate::print::{paragraph, print_text};
+use tickpath_cli_terminal::args::{CliUsageError, bail_usage, bus_url};
+use tickpath_cli_terminal::outcome::{CliOutcome, end_on_signals};
+use tickpath_cli_terminal::print::{paragraph, print_text};
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {

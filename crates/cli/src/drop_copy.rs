@@ -14,11 +14,11 @@ use tickpath_oms_client::{Client, ClientEvent, CopiedReport, Since};
 use tickpath_oms_server::settings::Users;
 use tickpath_oms_text::{ReportOrDenial, SentReport};
 
-use crate::args::CliUsageError;
 use crate::follower_output::{FollowerOutput, OutputChunk};
 use crate::oms_files::PartialSettings;
 use crate::order::LoginArgs;
-use crate::outcome::CliOutcome;
+use tickpath_cli_terminal::args::CliUsageError;
+use tickpath_cli_terminal::outcome::CliOutcome;
 
 /// Max sleep between two polls of the session, in nanoseconds.
 const WAIT_NS: u64 = 50_000_000;

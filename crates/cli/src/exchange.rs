@@ -12,11 +12,11 @@ use tickpath_clock::rfc3339;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_venue_sim::{EndDayError, Settings, VenueControl, VenueEvent, VenueInitError};
 
-use crate::args::{CliUsageError, UnansweredError};
-use crate::exchange_as::{self, SimulatedExchangeArgs};
 use crate::oms_files::mistakes_text;
-use crate::outcome::{CliOutcome, stop_on_signals};
-use crate::print::{print_note, print_text};
+use tickpath_cli_exchanges::exchange_as::{self, SimulatedExchangeArgs};
+use tickpath_cli_terminal::args::{CliUsageError, UnansweredError};
+use tickpath_cli_terminal::outcome::{CliOutcome, stop_on_signals};
+use tickpath_cli_terminal::print::{print_note, print_text};
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -82,7 +82,7 @@ fn init(folder: &Path) -> anyhow::Result<()> {
 }
 
 fn end_day(settings: &Settings) -> anyhow::Result<CliOutcome> {
-    let journal = crate::log::log_arguments::parse_journal(&settings.journal)?;
+    let journal = tickpath_cli_terminal::log_arguments::parse_journal(&settings.journal)?;
     tickpath_venue_sim::end_day(&journal, Signal::USR1).map_err(|why| match why {
         EndDayError::Unanswered => anyhow::Error::from(UnansweredError(why.to_string())),
         why => why.into(),

@@ -3,9 +3,9 @@
 use clap::Args;
 use tickpath_lab_explain::{self as explain, ExplainSubject, ExplainedClient, GAINS, Gain, Settings, is_redis};
 
-use crate::args::{CpuArgs, OutputArgs, bail_usage, bus_url, check_target, seconds};
 use crate::bench::measure::{as_usage_error, measure};
-use crate::outcome::CliOutcome;
+use tickpath_cli_terminal::args::{CpuArgs, OutputArgs, bail_usage, bus_url, check_target, seconds};
+use tickpath_cli_terminal::outcome::CliOutcome;
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {

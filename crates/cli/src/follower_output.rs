@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use anyhow::anyhow;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::print::{is_closed, print_text};
+use tickpath_cli_terminal::print::{is_closed, print_text};
 
 /// Max chunks that wait to be written. One chunk holds the output of one poll of the session.
 const MAX_WAITING_CHUNKS: usize = 4;

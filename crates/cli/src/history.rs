@@ -8,9 +8,9 @@ use tickpath_lab_compare::histories;
 use tickpath_lab_report::trends;
 use tickpath_lab_result::{LoadError, ResultFile};
 
-use crate::args::{CliUsageError, bail_usage, check_writable};
-use crate::outcome::CliOutcome;
-use crate::print::{print_note, print_text};
+use tickpath_cli_terminal::args::{CliUsageError, bail_usage, check_writable};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{print_note, print_text};
 
 #[derive(Debug, Args)]
 pub struct HistoryArgs {

@@ -6,8 +6,8 @@
 use tickpath_market::{SymbolId, VenueId};
 use tickpath_oms_client::Client;
 
-use crate::args::CliUsageError;
 use crate::oms_files::{ListedInstrument, PartialSettings};
+use tickpath_cli_terminal::args::CliUsageError;
 
 /// Max names that an error message lists.
 const MAX_NAMES: usize = 20;

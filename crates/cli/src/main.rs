@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //!
-//! * One module prints (`print.rs`): a closed output ends the command quietly with the exit code of its work, any other
+//! * One module prints (`print.rs` of `cli-terminal`): a closed output ends the command quietly with the exit code of its work, any other
 //!   failure of an output is a sentence.
 //! * A command to a running OMS needs an address and a login, and no file. An answer that was received decides its exit
 //!   code.
@@ -21,7 +21,6 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts are doc comments, and URLs in them have brackets")]
 
 mod admin;
-mod args;
 mod bench;
 mod bench_lock;
 mod blotter;
@@ -32,28 +31,22 @@ mod demo;
 mod doctor;
 mod drop_copy;
 mod exchange;
-mod exchange_as;
 mod explain;
-mod feed;
 mod follower_output;
 mod history;
 mod instruments;
-mod instruments_fetch;
 mod log;
 mod manual;
 mod oms;
 mod oms_files;
 mod order;
 mod orders;
-mod outcome;
-mod print;
 mod progress;
 mod reconcile;
 mod report;
 mod serve;
 mod status;
 mod top;
-mod venue_check;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -63,8 +56,10 @@ use clap::{CommandFactory, Parser};
 
 use command::{CliArgs, CliCommand};
 use order::OrderCommand;
-use outcome::CliOutcome;
-use print::print_note;
+use tickpath_cli_exchanges::{feed, instruments_fetch, venue_check};
+use tickpath_cli_terminal::args;
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{self, print_note};
 
 /// Text of the standard library for a number that is not whole.
 const NOT_WHOLE: &str = "invalid digit found in string";

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Command;
 
-use crate::outcome::CliOutcome;
-use crate::print::print_text;
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::print_text;
 
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {

@@ -22,12 +22,12 @@ use tickpath_oms_server::settings::{
     VenueSettings,
 };
 
-use crate::args::{CliUsageError, bail_usage, one_of};
 use crate::oms_files::{PartialSettings, read};
 use crate::order::LoginArgs;
-use crate::outcome::CliOutcome;
-use crate::print::{count_text, print_note, print_text};
 use crate::{admin, reconcile};
+use tickpath_cli_terminal::args::{CliUsageError, bail_usage, one_of};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{count_text, print_note, print_text};
 
 /// Characters of a generated password: each is one of 32, which gives 120 bits.
 const PASSWORD_CHARS: usize = 24;
@@ -202,7 +202,7 @@ fn status(login: &LoginArgs) -> anyhow::Result<CliOutcome> {
 /// Checks the files, and then makes the OMS that writes their journal read them.
 fn reload(file: &Path) -> anyhow::Result<CliOutcome> {
     let settings = read(file)?;
-    let journal = crate::log::log_arguments::parse_journal(&settings.journal)?;
+    let journal = tickpath_cli_terminal::log_arguments::parse_journal(&settings.journal)?;
     let writer = Reader::open(&journal, ReaderStart::Now, Registration::Unregistered)?.writer();
     let Some(writer) = writer else {
         bail!("no OMS writes {journal}, so none runs with these files; its next start reads them");

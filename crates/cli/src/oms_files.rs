@@ -11,7 +11,7 @@ use tickpath_oms_runtime::calendar::Calendar;
 use tickpath_oms_server::settings::{Settings, Users, list_instruments, take_calendar};
 use tickpath_settings::{SettingsError, parse, read_text};
 
-use crate::args::CliUsageError;
+use tickpath_cli_terminal::args::CliUsageError;
 
 /// Reads the whole file of an OMS, and the files that it names.
 pub fn read(file: &Path) -> anyhow::Result<Settings> {

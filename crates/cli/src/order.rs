@@ -22,14 +22,13 @@ use tickpath_oms_client::{Client, ClientError, ClientEvent, Config as ClientConf
 use tickpath_oms_core::Denial;
 use tickpath_oms_protocol::LogonRejectReason;
 use tickpath_oms_text::parse::{order_id, price, quantity, self_trade_mode, side, time_in_force, trade_mode};
-use tickpath_oms_text::trigger::TriggerError;
 use tickpath_oms_text::{denial_line, report_line};
 
-use crate::args::{CliUsageError, UnansweredError};
 use crate::instruments::Instruments;
 use crate::oms_files::PartialSettings;
-use crate::outcome::CliOutcome;
-use crate::print::{Printer, print_note};
+use tickpath_cli_terminal::args::{CliUsageError, UnansweredError};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{Printer, print_note};
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 the venue has accepted the request, or the order is armed; 1 the OMS or the venue has rejected the \
@@ -481,12 +480,6 @@ fn answer_outcome(report: &ExecutionReport) -> Option<CliOutcome> {
 
 fn trigger(instruments: &Instruments<'_>, when: Option<&str>) -> Result<Option<Trigger>, CliUsageError> {
     when.map(|text| tickpath_oms_text::trigger::read(text, |name| instruments.number(name))).transpose()
-}
-
-impl From<TriggerError> for CliUsageError {
-    fn from(error: TriggerError) -> Self {
-        Self(format!("--when: {error}"))
-    }
 }
 
 /// Returns the first line of the password file.

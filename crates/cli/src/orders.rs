@@ -19,8 +19,8 @@ use tickpath_oms_text::{ReportOrDenial, SentReport, foreign_reports, open_orders
 
 use crate::follower_output::has_reader;
 use crate::oms_files::PartialSettings;
-use crate::outcome::CliOutcome;
-use crate::print::{is_closed, print_note, print_text};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{is_closed, print_note, print_text};
 
 /// Sleep of `--follow` between two reads, in nanoseconds.
 const POLL_NS: u64 = 1_000_000;
@@ -53,7 +53,7 @@ pub fn run(args: &OpenOrdersArgs) -> anyhow::Result<CliOutcome> {
         Some(dir) => dir.clone(),
         None => PartialSettings::read(&args.config).journal("it as DIR")?,
     };
-    let place = crate::log::log_arguments::parse_journal(&dir)?;
+    let place = tickpath_cli_terminal::log_arguments::parse_journal(&dir)?;
     if let Some(from) = args.from {
         let (replay, core) = open_behind(&place, from)?;
         print_note(&format!("reports to clients behind record {from}, until Ctrl-C:"));

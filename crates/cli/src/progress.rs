@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use tickpath_lab_harness::ProgressSink;
 
-use crate::print::{count_text, print_note};
+use tickpath_cli_terminal::print::{count_text, print_note};
 
 /// Columns of the bar.
 const WIDTH: usize = 24;

@@ -16,9 +16,9 @@ use tickpath_oms_text::{ReconciliationPair, order_state};
 use zerocopy::IntoBytes;
 
 use crate::admin::{AdminConnection, OperatorArgs, is_pending};
-use crate::args::bail_usage;
-use crate::outcome::CliOutcome;
-use crate::print::{print_note, print_text};
+use tickpath_cli_terminal::args::bail_usage;
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{print_note, print_text};
 
 #[derive(Debug, Clone, Args)]
 pub struct ReconcileArgs {

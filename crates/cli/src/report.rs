@@ -6,9 +6,9 @@ use anyhow::Context;
 use tickpath_lab_explain as explain;
 use tickpath_lab_result::ResultFile;
 
-use crate::outcome::CliOutcome;
-use crate::print::{print_text, render_terminal};
 use clap::Args;
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{print_text, render_terminal};
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {

@@ -22,8 +22,8 @@ use tickpath_oms_server::{CopyTopicThreads, LogWriter, ServerConfig};
 use tickpath_oms_web::{Endpoint, PageTlsFiles, PageUser, PageUserLookup, Rights, RunningEndpoints};
 
 use crate::oms_files::session_owners;
-use crate::outcome::{CliOutcome, stop_on_signals};
-use crate::print::print_note;
+use tickpath_cli_terminal::outcome::{CliOutcome, stop_on_signals};
+use tickpath_cli_terminal::print::print_note;
 
 /// Max events that wait to be written; events beyond it are only counted.
 const MAX_WAITING_EVENTS: usize = 4096;

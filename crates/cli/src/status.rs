@@ -16,10 +16,10 @@ use tickpath_oms_text::{denial_line, report_line};
 use zerocopy::IntoBytes;
 
 use crate::admin::{AdminConnection, SessionOrder};
-use crate::args::UnansweredError;
 use crate::order::{LOOK_UP, StatusArgs};
-use crate::outcome::CliOutcome;
-use crate::print::{print_note, print_text};
+use tickpath_cli_terminal::args::UnansweredError;
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{print_note, print_text};
 
 pub fn run(args: &StatusArgs) -> anyhow::Result<CliOutcome> {
     let login = &args.common.login;

@@ -18,8 +18,8 @@ use tickpath_oms_server::settings::{Settings, Users};
 use tickpath_oms_web::{DisplayNames, FRAME_NS, HopRow, JournalFollower, OmsView, RecentReadings, duration};
 
 use crate::oms_files::{PartialSettings, session_owners};
-use crate::outcome::CliOutcome;
-use crate::print::{count_text, print_text};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{count_text, print_text};
 
 /// Columns of a frame that is printed as text, if the environment variable COLUMNS is not set.
 const TEXT_WIDTH: u16 = 120;
@@ -85,7 +85,7 @@ struct TopScreen {
 
 impl TopScreen {
     fn open(journal: &Path, names: DisplayNames) -> anyhow::Result<Self> {
-        let place: LogPath = crate::log::log_arguments::parse_journal(journal)?;
+        let place: LogPath = tickpath_cli_terminal::log_arguments::parse_journal(journal)?;
         let meters = MeterReader::for_oms(&names.oms)?;
         Ok(Self { names, meters, recent: RecentReadings::default(), follower: JournalFollower::open(&place)? })
     }

@@ -6,7 +6,7 @@ use tickpath_feed::FeedInstrument;
 use tickpath_market::{DECIMALS, MAX_DECIMALS, SymbolId};
 use tickpath_settings::{TORN_CELL, read_text, table_cells, table_lines};
 
-use crate::ExchangeUsageError;
+use crate::error::ExchangeUsageError;
 
 /// Max names that an error message lists.
 const MAX_NAMES: usize = 10;

@@ -9,7 +9,7 @@ use tickpath_feed_binance::{
 };
 use tickpath_feed_okx::{OkxFeed, OkxFeedConfig, OkxParser, REST_URL as OKX_REST};
 
-use crate::ExchangeUsageError;
+use crate::error::ExchangeUsageError;
 
 /// An exchange, or a market of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

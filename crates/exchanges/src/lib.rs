@@ -11,15 +11,12 @@
 //!
 //! Invariant: a name in a table keeps its number for ever, because orders and journals name it by that number.
 
+mod error;
 mod feed_table;
 mod feeds;
 mod instrument_table;
 
+pub use error::ExchangeUsageError;
 pub use feed_table::{number_instruments, read_feed_table};
 pub use feeds::{FeedEndpoints, FeedExchange, ListingType};
 pub use instrument_table::{MergedTable, TableMergeError, merge_table};
-
-/// A call that cannot work, with the remedy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ExchangeUsageError(pub String);

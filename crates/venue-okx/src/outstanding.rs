@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn answers_in_any_order_acknowledge_what_is_below_the_lowest_unanswered_request() {
         let mut outstanding = OutstandingRequests::default();
-        [3, 4, 9].map(|number| outstanding.add(request(number)));
+        [3, 4, 9].into_iter().for_each(|number| outstanding.add(request(number)));
         assert_eq!(outstanding.take_acknowledged(), None, "nothing is known of earlier requests");
         assert_eq!(outstanding.settle(9), Some(request(9)));
         assert_eq!((outstanding.settle(9), outstanding.settle(5)), (None, None), "once, and only what was sent");

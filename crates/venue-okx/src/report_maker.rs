@@ -2,8 +2,8 @@
 //! each report is zero.
 
 use tickpath_market::{
-    AccountId, ClientOrderId, Currency, ExecId, ExecType, ExecutionReport, Liquidity, OrdStatus, OrderId, Price,
-    Quantity, ReportDetail, SymbolId, VenueId, VenueOrderId,
+    AccountId, ClientOrderId, Currency, ExecId, ExecType, ExecutionReport, Liquidity, OrdStatus, OrderId, Quantity,
+    ReportDetail, SymbolId, VenueId, VenueOrderId,
 };
 
 use crate::order_update::{OrderFill, OrderUpdate};

@@ -44,9 +44,11 @@ pub(crate) fn cancel_replace(
         Ok(()) => Some(enter(spot, context, account, &order)),
         Err(error) => Some(Err(error)),
     };
-    answer(&canceled, placed.as_ref()).map_err(|error| match is_limited && stops {
-        true => ApiError { status: TOO_MANY_REQUESTS, ..error },
-        false => error,
+    answer(&canceled, placed.as_ref()).map_err(|mut error| {
+        if is_limited && stops {
+            error.status = TOO_MANY_REQUESTS;
+        }
+        error
     })
 }
 

@@ -119,6 +119,12 @@ struct MarketState {
 }
 
 impl SimDesk {
+    /// Makes the ids of orders and trades begin above this number, so that a restarted exchange repeats none.
+    pub fn number_from(&mut self, id: u64) {
+        self.last_trade = self.last_trade.max(id);
+        self.orders.number_from(id);
+    }
+
     /// Creates a desk with the accounts' balances and the instruments' quotes of the configuration.
     pub fn new(config: SimDeskConfig) -> Self {
         let instruments = config.instruments.len();

@@ -6,7 +6,7 @@ use tickpath_lab_redis::clients::{self, SetGetClient, Settings};
 use tickpath_lab_result::ResultFile;
 
 use super::measure::as_usage_error;
-use crate::args::{CpuArgs, OutputArgs, bus_url, check_targets, rtt, seconds};
+use tickpath_cli_terminal::args::{CpuArgs, OutputArgs, bus_url, check_targets, rtt, seconds};
 
 const PUBLISHED_CLIENTS: [SetGetClient; 4] = [
     SetGetClient::REDIS_PY,

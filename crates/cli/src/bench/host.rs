@@ -4,7 +4,7 @@ use clap::Args;
 use tickpath_lab_harness::{Lab, StabilityCheck, host};
 use tickpath_lab_result::ResultFile;
 
-use crate::args::{CpuArgs, OutputArgs, seconds};
+use tickpath_cli_terminal::args::{CpuArgs, OutputArgs, seconds};
 
 #[derive(Debug, Args)]
 pub struct HostArgs {

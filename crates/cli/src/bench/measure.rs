@@ -6,11 +6,11 @@ use tickpath_lab_compare::published;
 use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_result::{ResultFile, Run};
 
-use crate::args::{CliUsageError, OutputArgs};
 use crate::bench_lock::BenchLock;
-use crate::outcome::CliOutcome;
-use crate::print::{Printer, render_terminal};
 use crate::progress::BenchProgress;
+use tickpath_cli_terminal::args::{CliUsageError, OutputArgs};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{Printer, render_terminal};
 
 /// Makes a lab and a result, runs the bench, and shows and writes the result, even a partial one if the bench failed.
 pub fn measure(

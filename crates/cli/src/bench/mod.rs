@@ -12,8 +12,8 @@ pub mod queue;
 use tickpath_lab_harness::RoleEntry;
 
 use crate::command::Workload;
-use crate::outcome::CliOutcome;
 use measure::measure;
+use tickpath_cli_terminal::outcome::CliOutcome;
 
 /// Roles of all workloads' processes; each new workload adds a line.
 pub const ROLES: [&[RoleEntry]; 5] = [

@@ -16,10 +16,10 @@ use tickpath_oms_client::Since;
 use tickpath_oms_runtime::{AckLevel, Layout};
 
 use super::measure::as_usage_error;
-use crate::args::{CliUsageError, CpuArgs, OutputArgs, WarmUpArgs, bail_usage, one_of, positive};
 use crate::instruments::Instruments;
 use crate::order::LoginArgs;
-use crate::print::print_note;
+use tickpath_cli_terminal::args::{CliUsageError, CpuArgs, OutputArgs, WarmUpArgs, bail_usage, one_of, positive};
+use tickpath_cli_terminal::print::print_note;
 
 /// Seconds to wait for the instruments of a running OMS.
 const LOGON_S: u32 = 5;

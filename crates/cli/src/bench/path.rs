@@ -12,7 +12,7 @@ use tickpath_lab_result::ResultFile;
 use tickpath_oms_runtime::Layout;
 
 use super::measure::as_usage_error;
-use crate::args::{
+use tickpath_cli_terminal::args::{
     ARRIVALS, CpuArgs, OutputArgs, WarmUpArgs, arrivals, bail_usage, bus_url, check_recording, check_targets, positive,
     seconds,
 };

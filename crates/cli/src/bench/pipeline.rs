@@ -14,8 +14,10 @@ use tickpath_lab_tools::python::Python;
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
 use super::measure::as_usage_error;
-use crate::args::{CliUsageError, CpuArgs, OutputArgs, SendRate, bail_usage, bus_url, rate, rtt, seconds};
-use crate::print::print_note;
+use tickpath_cli_terminal::args::{
+    CliUsageError, CpuArgs, OutputArgs, SendRate, bail_usage, bus_url, rate, rtt, seconds,
+};
+use tickpath_cli_terminal::print::print_note;
 
 /// Default length of a run in seconds, alone and beside redis-benchmark.
 const SECONDS: f64 = 0.5;

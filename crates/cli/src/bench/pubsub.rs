@@ -19,11 +19,11 @@ use tickpath_lab_result::{ResultFile, Run, RunPhase, short_name};
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
 use super::measure::as_usage_error;
-use crate::args::{
+use tickpath_cli_terminal::args::{
     ARRIVALS, CliUsageError, CpuArgs, OutputArgs, SendRate, WarmUpArgs, arrivals, bail_usage, bus_url, check_targets,
     policy, positive, rate, seconds, size,
 };
-use crate::print::print_note;
+use tickpath_cli_terminal::print::print_note;
 
 /// Message size of the headline figures, in bytes.
 const HEADLINE: usize = 1024;

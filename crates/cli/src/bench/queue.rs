@@ -15,10 +15,10 @@ use tickpath_lab_result::{ResultFile, Run};
 use tickpath_lab_tools::redis::{ScratchServer, ServerSettings};
 
 use super::measure::as_usage_error;
-use crate::args::{
+use tickpath_cli_terminal::args::{
     CliUsageError, CpuArgs, OutputArgs, SendRate, bail_usage, bus_url, check_targets, one_of, rate, seconds,
 };
-use crate::print::{Printer, print_note};
+use tickpath_cli_terminal::print::{Printer, print_note};
 
 /// Messages pushed and pulled at a time: one by one; as published, in a pipeline that one puller cannot keep up with;
 /// and in batches that one puller keeps up with.

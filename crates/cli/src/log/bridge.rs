@@ -10,10 +10,10 @@ use tickpath_clock::Wait;
 use tickpath_relay::bridge::{Settings, TopicRoute, run as bridge};
 use tickpath_relay::{FOREIGN_KIND, RelayMeter, RelayTotals};
 
-use super::log_arguments::{FOREIGN_MESSAGES, OpeningArgs, folder, start};
-use super::run_monitor::{RunMonitor, delays, finish, span};
-use crate::args::bus_url;
-use crate::outcome::CliOutcome;
+use tickpath_cli_terminal::args::bus_url;
+use tickpath_cli_terminal::log_arguments::{FOREIGN_MESSAGES, OpeningArgs, folder, start};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::run_monitor::{RunMonitor, delays, finish, span};
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = FOREIGN_MESSAGES)]

@@ -7,9 +7,9 @@ use tickpath_oms_text::{self as fields, EntryContent, LogEntry, MessageField, ga
 use tickpath_relay::describe_gap;
 use tickpath_venue_sim::{FieldValue, JournalRecord};
 
-use super::log_arguments::{parse_existing, parse_log, waiting_note};
 use crate::follower_output::has_reader;
-use crate::print::{is_closed, print_note, print_text};
+use tickpath_cli_terminal::log_arguments::{parse_existing, parse_log, waiting_note};
+use tickpath_cli_terminal::print::{is_closed, print_note, print_text};
 
 /// Sleep of `--follow` between two reads, in nanoseconds.
 const POLL_NS: u64 = 10_000_000;

@@ -6,8 +6,8 @@ use clap::Args;
 use tickpath_recordings::{ExportedFile, TableKind};
 use tickpath_relay::export::{Settings, run as export};
 
-use super::log_arguments::{as_usage_error, parse_existing};
-use crate::print::print_text;
+use tickpath_cli_terminal::log_arguments::{as_usage_error, parse_existing};
+use tickpath_cli_terminal::print::print_text;
 
 #[derive(Debug, Clone, Args)]
 #[command(

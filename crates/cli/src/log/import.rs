@@ -8,10 +8,10 @@ use tickpath_recordings::DataFormat;
 use tickpath_relay::RelayError;
 use tickpath_relay::import::{ImportedFile, Settings, read_symbol, run as import};
 
-use super::log_arguments::{as_usage_error, parse_target};
-use crate::args::CliUsageError;
-use crate::outcome::CliOutcome;
-use crate::print::print_text;
+use tickpath_cli_terminal::args::CliUsageError;
+use tickpath_cli_terminal::log_arguments::{as_usage_error, parse_target};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::print_text;
 
 /// Formats of the files, for the long help.
 const FORMATS: &str = "\

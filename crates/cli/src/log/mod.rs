@@ -5,11 +5,9 @@ pub mod bridge;
 pub mod cat;
 pub mod export;
 pub mod import;
-pub mod log_arguments;
 pub mod record;
 mod remove;
 pub mod replay;
-pub mod run_monitor;
 
 use std::path::{Path, PathBuf};
 
@@ -18,12 +16,12 @@ use tickpath_bus::Gap;
 use tickpath_log::{LogOpenError, LogPath, Next, ProcessId, Reader, ReaderStart, Registration};
 use tickpath_oms_core::{Config, Core, RecordKind};
 
-use crate::args::OutputArgs;
 use crate::bench::measure::{finish, new_result, verdict};
 use crate::command::LogCommand;
-use crate::outcome::CliOutcome;
-use crate::print::{Printer, print_text};
-use log_arguments::{parse_existing, parse_journal, parse_log};
+use tickpath_cli_terminal::args::OutputArgs;
+use tickpath_cli_terminal::log_arguments::{parse_existing, parse_journal, parse_log};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{Printer, print_text};
 
 pub fn run(command: &LogCommand) -> anyhow::Result<CliOutcome> {
     match command {

@@ -10,9 +10,9 @@ use tickpath_clock::Wait;
 use tickpath_relay::record::{Settings, run as record};
 use tickpath_relay::{FOREIGN_KIND, RelayMeter};
 
-use super::log_arguments::{FOREIGN_MESSAGES, folder, parse_target, start};
-use super::run_monitor::{RunMonitor, finish, span};
-use crate::args::{bus_url, seconds};
+use tickpath_cli_terminal::args::{bus_url, seconds};
+use tickpath_cli_terminal::log_arguments::{FOREIGN_MESSAGES, folder, parse_target, start};
+use tickpath_cli_terminal::run_monitor::{RunMonitor, finish, span};
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = FOREIGN_MESSAGES)]

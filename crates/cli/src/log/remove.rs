@@ -7,7 +7,7 @@ use anyhow::Context;
 use tickpath_log::{LogOwner, LogPath, Next, ProcessId, Reader, ReaderStart, Registration};
 use tickpath_oms_core::RecordKind;
 
-use crate::print::print_text;
+use tickpath_cli_terminal::print::print_text;
 
 pub fn run(place: &LogPath) -> anyhow::Result<()> {
     let log = Reader::open(place, ReaderStart::Now, Registration::Unregistered)?;

@@ -8,9 +8,9 @@ use tickpath_market::replay::ReplaySpeed;
 use tickpath_relay::replay::{Settings, run as replay};
 use tickpath_relay::{RelayMeter, RelayTotals};
 
-use super::log_arguments::{OpeningArgs, parse_existing};
-use super::run_monitor::{RunMonitor, delays, finish};
-use crate::args::{SendRate, bus_url, positive, rate};
+use tickpath_cli_terminal::args::{SendRate, bus_url, positive, rate};
+use tickpath_cli_terminal::log_arguments::{OpeningArgs, parse_existing};
+use tickpath_cli_terminal::run_monitor::{RunMonitor, delays, finish};
 
 #[derive(Debug, Clone, Args)]
 pub struct ReplayArgs {

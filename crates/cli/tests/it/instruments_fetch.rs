@@ -55,10 +55,20 @@ fn a_table_keeps_its_numbers_when_it_is_fetched_again() {
     };
     let spot = [("BTC-USDT", true), ("OLD-USDT", true), ("ASLEEP-USDT", false)];
     fs::write(at("spot.json"), okx_answer(&spot)).expect("the folder is ours");
-    fs::write(at("swap.json"), okx_answer(&[("BTC-USDT-SWAP", true), ("ABCDEFGHIJABCDEFGHIJABCDEFGHIJABCDEFGHIJ-USDT-SWAP", true)])).expect("ours");
+    fs::write(
+        at("swap.json"),
+        okx_answer(&[("BTC-USDT-SWAP", true), ("ABCDEFGHIJABCDEFGHIJABCDEFGHIJABCDEFGHIJ-USDT-SWAP", true)]),
+    )
+    .expect("ours");
     let ran = fetch(&["spot.json", "swap.json"]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
-    assert!(ran.out.contains("3 instruments of OKX, 3 new\n1 refused:\n  ABCDEFGHIJABCDEFGHIJABCDEFGHIJABCDEFGHIJ-USDT-SWAP: "), "{}", ran.out);
+    assert!(
+        ran.out.contains(
+            "3 instruments of OKX, 3 new\n1 refused:\n  ABCDEFGHIJABCDEFGHIJABCDEFGHIJABCDEFGHIJ-USDT-SWAP: "
+        ),
+        "{}",
+        ran.out
+    );
     let row = |name: &str, number: u32, multiplier: &str, restricted: &str| {
         [name.to_owned(), number.to_string(), multiplier.to_owned(), restricted.to_owned()]
     };

@@ -23,17 +23,27 @@ pub fn instrument_columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.names()
 }
 
-/// Reads instruments, each with its number at its exchange, which is zero if the table has none. A venue stands there by
-/// its name or number; where the venues are not known, any venue will do.
-pub(super) fn read(file: &Path, venues: Option<&[VenueSettings]>) -> Result<Vec<(Instrument, u64)>, SettingsError> {
+/// A row of the table.
+#[derive(Debug)]
+pub(super) enum InstrumentLine {
+    /// An instrument, with its number at its exchange, which is zero if the table has none.
+    Traded(Instrument, u64),
+    /// Name of an instrument that the OMS does not trade, and the reason.
+    Untraded(Symbol, &'static str),
+}
+
+/// Reads instruments. A venue stands there by its name or number; where the venues are not known, any venue will do.
+pub(super) fn read(file: &Path, venues: Option<&[VenueSettings]>) -> Result<Vec<InstrumentLine>, SettingsError> {
     let (mut names, mut numbers) = (HashMap::new(), HashMap::new());
     csv::read(file, COLUMNS, |row| {
         let name: Option<Symbol> = row.parsed("symbol");
         let number = row.number("number", 0..=MAX_ID);
         row.check_unique("symbol", name, &mut names);
         row.check_unique("number", number, &mut numbers);
+        if let Some(reason) = untraded_reason(row) {
+            return InstrumentLine::Untraded(name.unwrap_or_default(), reason);
+        }
         let (multiplier, multiplier_decimals) = row.read("multiplier", multiplier).unwrap_or((1, 0));
-        check_tradable(row);
         let code = row.number("code", 0..=u64::MAX).unwrap_or_default();
         let instrument = Instrument {
             symbol: SymbolId(number.unwrap_or_default()),
@@ -49,7 +59,7 @@ pub(super) fn read(file: &Path, venues: Option<&[VenueSettings]>) -> Result<Vec<
             ..limited(row, name.unwrap_or_default())
         }
         .with_currency(row.read("currency", currency).unwrap_or_default());
-        (instrument, code)
+        InstrumentLine::Traded(instrument, code)
     })
 }
 
@@ -81,23 +91,18 @@ fn multiplier(text: &str) -> Result<(i64, u8), String> {
     })
 }
 
-/// Reports an instrument whose prices, quantities or value have a form that the OMS does not trade.
-fn check_tradable(row: &mut SettingsRow<'_>) {
-    for column in ["price_decimals", "quantity_decimals"] {
-        row.read(column, |cell| match cell == DECIMALS.to_string() {
-            true => Ok(()),
-            false => {
-                Err(format!("numbers of {cell} decimals are not traded here, only of {DECIMALS}; remove the line"))
-            }
-        });
-    }
-    row.read("contract", |cell| match cell {
-        "linear" | "quanto" => Ok(()),
-        "inverse" => {
-            Err("an inverse contract is not traded here: its value is not price × quantity; remove the line".to_owned())
-        }
-        _ => Err(format!("'{cell}' is no kind of contract; write linear or quanto, or leave the cell empty")),
+/// Returns why the OMS does not trade an instrument of this form: its value, its prices or its quantities. Its other
+/// cells are not read then.
+fn untraded_reason(row: &mut SettingsRow<'_>) -> Option<&'static str> {
+    let contract = row.read("contract", |cell| match cell {
+        "linear" | "quanto" => Ok(None),
+        "inverse" => Ok(Some("the value of an inverse contract is not price × quantity")),
+        _ => Err(format!("'{cell}' is no kind of contract; write linear, quanto or inverse, or leave the cell empty")),
     });
+    let mut decimals = |column: &str| row.number(column, 0..=MAX_DECIMALS).filter(|&decimals| decimals != DECIMALS);
+    let (price, quantity) = (decimals("price_decimals"), decimals("quantity_decimals"));
+    let by_decimals = price.or(quantity).map(|_| "only prices and quantities of 8 decimals are traded");
+    contract.flatten().or(by_decimals)
 }
 
 fn limited(row: &mut SettingsRow<'_>, name: Symbol) -> Instrument {

@@ -13,6 +13,7 @@
 
 mod accounts;
 mod calendar;
+mod config_errors;
 mod copy_filter;
 mod csv;
 mod edit;
@@ -28,14 +29,14 @@ mod users;
 mod venue;
 mod venue_lines;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use tickpath_clock::{LogoutCleanup, Priority, Wait};
 use tickpath_log::{Config as LogConfig, LogPath};
-use tickpath_market::{SymbolId, VenueId};
+use tickpath_market::{Symbol, SymbolId, VenueId};
 use tickpath_oms_core::{AccountLimits, FirmLimits, Instrument, NAME_SESSION, NAME_VENUE, NameRecord, SymbolLimits};
 use tickpath_oms_runtime::calendar::Calendar;
 use tickpath_oms_runtime::{Config, LaneKind, LanesConfig, Layout, TradingDefinitions};
@@ -43,10 +44,12 @@ use tickpath_settings::{Mistakes, Section, SettingsError};
 
 pub use accounts::account_columns;
 pub use calendar::read_calendar as take_calendar;
+pub use config_errors::ConfigErrors;
 pub use copy_filter::{CopyFilter, CopyTopic, ResolvedCopyFilter};
 pub use edit::{EditError, NewUser, UsersFile};
 pub use exchange_lines::{ExchangeLine, LineExchange, VenueInstrument};
 pub use init::{InitialFiles, OmsInitError, init};
+use instruments::InstrumentLine;
 pub use instruments::{instrument_columns, list_instruments};
 pub use pattern::{AccountPattern, AccountPatternError};
 pub use sessions::{DenialLimits, KEEP_DAYS, MAX_SESSIONS, SessionDefaults};
@@ -109,6 +112,8 @@ pub struct Settings {
     pub instruments: Vec<Instrument>,
     /// Numbers of instruments at their exchanges, as far as the table has them.
     pub codes: HashMap<SymbolId, u64>,
+    /// Names of instruments in the table that the OMS does not trade, by the reason.
+    pub untraded: BTreeMap<&'static str, Vec<Symbol>>,
     /// Accounts with their limits.
     pub accounts: Vec<AccountLimits>,
     /// Limits of accounts in single symbols.
@@ -174,13 +179,6 @@ pub struct CoreSettings {
     pub snapshot_every: u64,
     /// Warm-up of the core's thread while it spins.
     pub warm_up: bool,
-}
-
-/// Errors of the configuration files, file by file.
-#[derive(Debug)]
-pub struct ConfigErrors {
-    /// Error of each file that has mistakes or cannot be read.
-    pub list: Vec<SettingsError>,
 }
 
 impl Settings {
@@ -296,6 +294,11 @@ impl Settings {
                 doubts.push(format!("user '{}': there is no user '{name}' to copy", user.name));
             }
         }
+        for (reason, names) in &self.untraded {
+            let (file, count) = (self.instruments_file.display(), names.len());
+            let names = names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+            doubts.push(format!("{file}: {count} not traded here, because {reason}: {names}"));
+        }
         let is_open = |address: &SocketAddr| self.listen.tls.is_none() && !address.ip().is_loopback();
         if let Some(address) = self.listen.tcp.filter(is_open) {
             doubts.push(format!("tcp {address}: other hosts can reach it, and it is not encrypted"));
@@ -332,9 +335,18 @@ impl Settings {
         traded.map(listed).collect()
     }
 
-    fn set_instruments(&mut self, rows: Vec<(Instrument, u64)>) {
-        self.codes = rows.iter().filter(|(_, code)| *code > 0).map(|(row, code)| (row.symbol, *code)).collect();
-        self.instruments = rows.into_iter().map(|(instrument, _)| instrument).collect();
+    fn set_instruments(&mut self, rows: Vec<InstrumentLine>) {
+        for row in rows {
+            match row {
+                InstrumentLine::Traded(instrument, code) => {
+                    if code > 0 {
+                        self.codes.insert(instrument.symbol, code);
+                    }
+                    self.instruments.push(instrument);
+                }
+                InstrumentLine::Untraded(name, reason) => self.untraded.entry(reason).or_default().push(name),
+            }
+        }
     }
 
     /// Opens each line to an exchange once: credentials or instruments that it cannot use are found before a start.
@@ -425,6 +437,7 @@ impl Settings {
             venues: VenueSettings::all_from(top),
             instruments: Vec::new(),
             codes: HashMap::new(),
+            untraded: BTreeMap::new(),
             accounts: Vec::new(),
             users: Users::default(),
             name: name.unwrap_or_default(),
@@ -533,34 +546,6 @@ impl CoreSettings {
             snapshot_every: core.number("snapshot_every", 0..=u64::MAX).unwrap_or(1_000_000),
             warm_up: core.flag("warm").unwrap_or(true),
         }
-    }
-}
-
-impl ConfigErrors {
-    fn read_if_named<T: Default>(&mut self, file: &Path, read: impl FnOnce(&Path) -> Result<T, SettingsError>) -> T {
-        if file.as_os_str().is_empty() { T::default() } else { self.collect(read(file)) }
-    }
-
-    fn collect<T: Default>(&mut self, read: Result<T, SettingsError>) -> T {
-        read.map_err(|fault| self.list.push(fault)).unwrap_or_default()
-    }
-}
-
-impl fmt::Display for ConfigErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count: usize = self.list.iter().map(count).sum();
-        let (noun, which) = if count == 1 { ("mistake", "it") } else { ("mistakes", "them") };
-        write!(f, "{count} {noun}; correct {which}; until then the OMS uses none of these files")?;
-        self.list.iter().try_for_each(|fault| write!(f, "\n{fault}"))
-    }
-}
-
-impl std::error::Error for ConfigErrors {}
-
-fn count(fault: &SettingsError) -> usize {
-    match fault {
-        SettingsError::Invalid(mistakes) => mistakes.list.len(),
-        SettingsError::Missing { .. } | SettingsError::Unreadable { .. } => 1,
     }
 }
 

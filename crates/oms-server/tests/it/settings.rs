@@ -282,6 +282,24 @@ fn mistakes_of_all_files_are_reported_together() {
 }
 
 #[test]
+fn instruments_of_another_form_are_left_out_by_name() {
+    let files = Files::new();
+    let table = "symbol,number,venue,contract,price_decimals,tick_size\n\
+                 BTC-USDT,1,SIM,linear,8,0.1\n\
+                 BTC-USD-SWAP,2,SIM,inverse,8,0.1\n\
+                 BTTC-USDT,3,SIM,,12,0.000000000001\n";
+    files.write("instruments.csv", table);
+    let settings = files.read();
+    assert_eq!(settings.instruments.iter().map(|i| i.symbol.0).collect::<Vec<_>>(), [1]);
+    let warnings = settings.warnings(LogoutCleanup::Kept("")).join("\n");
+    for words in
+        ["1 not traded here, because the value of an inverse", ": BTC-USD-SWAP", "of 8 decimals are traded: BTTC-USDT"]
+    {
+        assert!(warnings.contains(words), "no '{words}' in {warnings}");
+    }
+}
+
+#[test]
 fn an_invalid_line_of_the_instruments_is_reported_by_number() {
     for (table, expected) in [
         ("", "1: the table is empty; its first line names the columns: @all"),
@@ -310,7 +328,8 @@ fn an_invalid_line_of_the_instruments_is_reported_by_number() {
         ),
         (
             "symbol,number,venue,multiplier\nA,1,1,0",
-            "2: multiplier: '0' is no whole number of 1 to 9223372036854775807; write one without signs and spaces",
+            "2: multiplier: '0' is no contract size; write a decimal number above zero, like 50 or 0.01, of at most 18 \
+             digits",
         ),
         (
             "symbol,number,venue,tick_size\nA,1,1,0",
@@ -341,12 +360,8 @@ fn an_invalid_line_of_the_instruments_is_reported_by_number() {
              digits",
         ),
         (
-            "symbol,number,venue,contract\nA,1,1,inverse",
-            "2: contract: an inverse contract is not traded here: its value is not price × quantity; remove the line",
-        ),
-        (
-            "symbol,number,venue,price_decimals\nA,1,1,10",
-            "2: price_decimals: numbers of 10 decimals are not traded here, only of 8; remove the line",
+            "symbol,number,venue,contract\nA,1,1,spot",
+            "2: contract: 'spot' is no kind of contract; write linear, quanto or inverse, or leave the cell empty",
         ),
         (
             "symbol,number,venue,rate_limit\nA,1,1,5",

@@ -37,6 +37,11 @@ impl OrderTable {
         Self { records: BTreeMap::new(), accounts, next_id: FIRST_ID }
     }
 
+    /// Makes the next id greater than this number.
+    pub fn number_from(&mut self, id: u64) {
+        self.next_id = self.next_id.max(id + 1);
+    }
+
     /// Adds an open order under the next id, and returns this id.
     pub fn add(&mut self, mut order: DeskOrder) -> u64 {
         let id = self.next_id;

@@ -10,9 +10,9 @@ use tickpath_exchanges::{FeedExchange, ListingType, MergedTable, merge_table};
 use tickpath_feed::Listing;
 use tickpath_web_client::{HttpRequest, HttpsClient};
 
-use crate::args::{CliUsageError, bail_usage, one_of};
-use crate::outcome::CliOutcome;
-use crate::print::{count_text, print_text};
+use tickpath_cli_terminal::args::{CliUsageError, bail_usage, one_of};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{count_text, print_text};
 
 /// Max names that each part of the output lists.
 const MAX_LISTED: usize = 20;

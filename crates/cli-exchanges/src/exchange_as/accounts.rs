@@ -9,7 +9,7 @@ use tickpath_settings::Section;
 use tickpath_venue_sim_web::{SimAccount, SimInstrument};
 
 use super::protocol::ExchangeProtocol;
-use crate::args::CliUsageError;
+use tickpath_cli_terminal::args::CliUsageError;
 
 /// Amounts of the demo account, of each currency of prices and of each other currency.
 const DEMO_AMOUNTS: (i64, i64) = (1_000_000, 1_000);

@@ -9,9 +9,9 @@ use tickpath_lab_report::duration;
 use tickpath_market::Price;
 use tickpath_web_client::{HttpRequest, HttpResponse, HttpsClient};
 
-use crate::args::CliUsageError;
 use crate::exchange_as::ExchangeProtocol;
-use crate::feed_exchanges::{FeedExchange, ListingType};
+use tickpath_cli_terminal::args::CliUsageError;
+use tickpath_exchanges::{FeedExchange, ListingType};
 
 /// Largest offset of the exchange's clock, in nanoseconds: Binance refuses a request from the future beyond it.
 const MAX_OFFSET_NS: i64 = 1_000_000_000;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::args::{CliUsageError, bail_usage};
+use tickpath_cli_terminal::args::{CliUsageError, bail_usage};
 
 /// First line of the file, by which the next start knows it. Readers of PEM files skip such lines.
 const MARK: &str = "# Authority of a simulated exchange, as its last start has made it: tickpath exchange --as\n";

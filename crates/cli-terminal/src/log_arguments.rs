@@ -81,7 +81,7 @@ pub fn parse_target(log: &str) -> anyhow::Result<LogPath> {
 pub fn parse_existing(log: &str) -> anyhow::Result<LogPath> {
     let place = parse_log(log)?;
     let opened = Reader::open(&place, ReaderStart::Now, Registration::Unregistered);
-    if !matches!(opened, Err(LogOpenError::NotFound(_))) || !tickpath_oms_runtime::journal::logs(&place)?.is_empty() {
+    if !matches!(opened, Err(LogOpenError::NotFound(_))) || !tickpath_oms_journal::journal::logs(&place)?.is_empty() {
         return Ok(place);
     }
     match list_nearby(&place) {
@@ -125,7 +125,7 @@ pub fn as_usage_error(error: RelayError) -> anyhow::Error {
 /// Returns the place of the journal in a folder; `log ls` prints it as file:///PATH.
 pub fn parse_journal(dir: &Path) -> anyhow::Result<LogPath> {
     let place = parse_log(&dir.to_string_lossy())?;
-    if tickpath_oms_runtime::journal::logs(&place)?.is_empty() {
+    if tickpath_oms_journal::journal::logs(&place)?.is_empty() {
         return Err(LogOpenError::NotFound(place).into());
     }
     Ok(place)

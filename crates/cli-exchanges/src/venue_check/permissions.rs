@@ -9,7 +9,7 @@ use tickpath_venue_binance::RequestSigner;
 use tickpath_web_client::{HttpRequest, HttpResponse, HttpsClient};
 
 use super::public_facts::{json, shown};
-use crate::args::CliUsageError;
+use tickpath_cli_terminal::args::CliUsageError;
 
 const OKX_PATH: &str = "/api/v5/account/config";
 const BINANCE_PATH: &str = "/api/v3/account";

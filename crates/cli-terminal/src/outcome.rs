@@ -30,6 +30,7 @@ pub fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
 /// Outcome of a command, with its exit code.
 #[repr(u8)]
 pub enum CliOutcome {
+    /// The command did its work.
     Success = 0,
     /// The run was measured, and lost messages that it had to keep; or a request was refused.
     Lost = 1,

@@ -13,7 +13,7 @@ use tickpath_lab_report::duration;
 use tickpath_oms_text::moment;
 use tickpath_relay::{RelayContext, RelayError, RelayTotals};
 
-use super::log_arguments::{as_usage_error, waiting_note};
+use crate::log_arguments::{as_usage_error, waiting_note};
 use crate::outcome::{end_on_signals, stop_on_signals};
 use crate::print::{Printer, print_note};
 

@@ -7,7 +7,7 @@ use tickpath_settings::{TORN_CELL, read_text, table_cells, table_lines};
 use tickpath_venue_sim_web::SimInstrument;
 
 use super::protocol::ExchangeProtocol;
-use crate::args::{CliUsageError, bail_usage};
+use tickpath_cli_terminal::args::{CliUsageError, bail_usage};
 
 /// Quantity of the quotes at the start, in smallest quantities of an order.
 const QUOTED_MINIMUMS: i64 = 100_000;

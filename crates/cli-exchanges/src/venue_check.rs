@@ -23,10 +23,10 @@ use tickpath_feed::{ListedInstrument, Listing};
 use tickpath_market::VenueId;
 use tickpath_oms_server::settings::{ExchangeLine, LineExchange};
 
-use crate::args::{CliUsageError, bail_usage};
 use crate::exchange_as::ExchangeProtocol;
-use crate::outcome::CliOutcome;
-use crate::print::{count_text, print_text};
+use tickpath_cli_terminal::args::{CliUsageError, bail_usage};
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::print::{count_text, print_text};
 
 use findings::CheckFindings;
 use instrument_rows::InstrumentRows;

@@ -14,10 +14,10 @@ use tickpath_relay::feed::{
     ConnectionTotals, FeedMeter, FeedRelayConfig, FeedTotals, StageDelays, replay_frames, run as carry,
 };
 
-use crate::args::{CliUsageError, SendRate, bus_url, rate, seconds};
-use crate::log::log_arguments::OpeningArgs;
-use crate::log::run_monitor::{RunMonitor, finish};
-use crate::outcome::CliOutcome;
+use tickpath_cli_terminal::args::{CliUsageError, SendRate, bus_url, rate, seconds};
+use tickpath_cli_terminal::log_arguments::OpeningArgs;
+use tickpath_cli_terminal::outcome::CliOutcome;
+use tickpath_cli_terminal::run_monitor::{RunMonitor, finish};
 
 /// Names of the streams, in their order in [`StreamChoice`].
 const STREAMS: [&str; 3] = ["quotes", "trades", "books"];

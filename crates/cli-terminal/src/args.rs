@@ -17,20 +17,27 @@ use tickpath_lab_result::ResultFile;
 #[error("{0}")]
 pub struct CliUsageError(pub String);
 
-/// Ends the function with a mistake in the command's arguments, whose text is formatted as by `format!`.
 impl From<tickpath_exchanges::ExchangeUsageError> for CliUsageError {
     fn from(error: tickpath_exchanges::ExchangeUsageError) -> Self {
         Self(error.0)
     }
 }
 
+impl From<tickpath_oms_text::trigger::TriggerError> for CliUsageError {
+    fn from(error: tickpath_oms_text::trigger::TriggerError) -> Self {
+        Self(format!("--when: {error}"))
+    }
+}
+
+/// Ends the function with a mistake in the command's arguments, whose text is formatted as by `format!`.
+#[macro_export]
 macro_rules! bail_usage {
     ($($text:tt)+) => {
         return Err($crate::args::CliUsageError(format!($($text)+)).into())
     };
 }
 
-pub(crate) use bail_usage;
+pub use bail_usage;
 
 /// A request without an answer, or whose answer is lost: exit code 5.
 #[derive(Debug, thiserror::Error)]
@@ -120,7 +127,9 @@ impl WarmUpArgs {
 /// A number of messages a second, or as fast as possible.
 #[derive(Debug, Clone, Copy)]
 pub enum SendRate {
+    /// As fast as possible.
     Max,
+    /// Messages a second.
     PerSecond(f64),
 }
 
@@ -168,6 +177,7 @@ fn parse_suffixed(text: &str, of_k: f64) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * times)
 }
 
+/// Parses a rate: a number a second, or `max`.
 pub fn rate(text: &str) -> Result<SendRate, String> {
     match text {
         "max" => Ok(SendRate::Max),
@@ -178,15 +188,18 @@ pub fn rate(text: &str) -> Result<SendRate, String> {
 /// Names of the arrival processes, the default first.
 pub const ARRIVALS: [&str; 2] = ["steady", "poisson"];
 
+/// Returns the arrival process with this name.
 pub fn arrivals(name: &str, seed: u64) -> ArrivalProcess {
     if name == ARRIVALS[0] { ArrivalProcess::Steady } else { ArrivalProcess::Poisson { seed } }
 }
 
+/// Parses a number above zero.
 pub fn positive(text: &str) -> Result<f64, String> {
     let number = parse_suffixed(text, 1_000.0).ok_or("not a number; write one like 10000 or 10k")?;
     if number > 0.0 && number <= 1e8 { Ok(number) } else { Err("use a number above 0, up to 100000000".to_owned()) }
 }
 
+/// Parses a duration in seconds.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.1..=86_400.0).contains(number));
     number.ok_or_else(|| "use 0.1 to 86400 seconds, a number without a unit: 600 for ten minutes".to_owned())
@@ -202,6 +215,7 @@ pub fn one_of<T: Copy>(text: &str, named: &[(&str, T)]) -> Result<T, String> {
     })
 }
 
+/// Parses the name of a full policy.
 pub fn policy(text: &str) -> Result<Policy, String> {
     one_of(text, &Policy::ALL.map(|policy| (policy.name(), policy)))
 }
@@ -212,6 +226,7 @@ pub fn rtt(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("use 0 to {MAX_RTT_MS} milliseconds, a number without a unit"))
 }
 
+/// Parses a number of bytes, with or without a unit.
 pub fn size(text: &str) -> Result<usize, String> {
     let number = parse_suffixed(text, 1_024.0).filter(|number| number.fract() == 0.0);
     let number = number.ok_or("not a whole number; write one like 65536 or 64k")? as usize;

@@ -25,10 +25,10 @@ use tickpath_venue_sim_web::{
     SimAccount, SimDesk, SimDeskConfig, SimInstrument, WebFaults, WebServer, WebServerConfig,
 };
 
-use crate::args::CliUsageError;
-use crate::log::log_arguments::parse_log;
-use crate::outcome::stop_on_signals;
-use crate::print::print_text;
+use tickpath_cli_terminal::args::CliUsageError;
+use tickpath_cli_terminal::log_arguments::parse_log;
+use tickpath_cli_terminal::outcome::stop_on_signals;
+use tickpath_cli_terminal::print::print_text;
 
 use accounts::{demo_account, market_account, read_accounts};
 use authority::write_authority;

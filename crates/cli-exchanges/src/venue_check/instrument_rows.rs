@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tickpath_feed::ListedInstrument;
 use tickpath_settings::{TORN_CELL, read_text, table_cells, table_lines};
 
-use crate::args::{CliUsageError, bail_usage};
+use tickpath_cli_terminal::args::{CliUsageError, bail_usage};
 
 /// Columns that are compared. An empty cell is no difference: the OMS then checks nothing.
 const COMPARED: [&str; 5] = ["tick_size", "lot", "minimum_quantity", "multiplier", "code"];
