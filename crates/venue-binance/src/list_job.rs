@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
-use tickpath_market::{AccountId, ExecType, ExecutionReport, OrdStatus, StatusRequest, SymbolId};
+use tickpath_market::{AccountId, ClientOrderId, ExecType, ExecutionReport, OrdStatus, StatusRequest, SymbolId};
 
 use crate::encode::{LIST_LIMIT, ListFrom};
 use crate::identity::OrderIdentity;

@@ -67,7 +67,7 @@
 //!
 //! * An answer comes before the events of its request on the same connection.
 //! * The `U` of a `depthUpdate` is one more than the `u` of the one before, and `u` is the `lastUpdateId` of that book.
-//! * The state of an order goes only from NEW over PARTIALLY_FILLED to one end.
+//! * The state of an order moves only from NEW over PARTIALLY_FILLED to one end.
 //! * A signed request with a parameter that it does not have is refused with -1104.
 
 mod account;

@@ -30,7 +30,6 @@ mod venue;
 mod venue_lines;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
