@@ -1,4 +1,5 @@
-//! A line to Binance spot: orders and user events over one connection of the exchange's WebSocket API.
+//! A line to Binance spot: orders and user events over one connection of the exchange's WebSocket API. Design:
+//! `docs/design/exchange-lines.md`.
 //!
 //! ```text
 //!   OMS ── Line::send ──> BinanceLine ── order.place, … ──────────────> exchange

@@ -1,4 +1,5 @@
-//! A line to OKX (API v5): orders over one private WebSocket connection, and their status over HTTPS.
+//! A line to OKX (API v5): orders over one private WebSocket connection, and their status over HTTPS. Design:
+//! `docs/design/exchange-lines.md`.
 //!
 //! ```text
 //!   Line::send ──> rates ──> request_writer ──> WebSocketClient ──> OKX
