@@ -1,0 +1,351 @@
+//! Requests of the OMS: checked, written and sent. Nothing is noted of a request that the socket does not take.
+
+use tickpath_clock::Clock;
+use tickpath_market::{
+    CancelOrder, ExecType, ExecutionReport, NewOrder, OrdStatus, ReplaceOrder, Request, StatusRequest,
+};
+use tickpath_venue::{LineSendError, TOO_LATE};
+use tickpath_web_client::WebSocketClient;
+
+use crate::budget::{RequestCost, Urgency};
+use crate::encode::{OrderRef, PlacedOrder, RequestId};
+use crate::identity::{MAX_GENERATION, OrderIdentity, TextUse};
+use crate::jobs::JobKind;
+use crate::list_job::ListJob;
+use crate::order_job::{JobPurpose, OrderJob};
+use crate::orders::{LineOrder, PendingReplace, ReplaceStep};
+use crate::outgoing::SendStamps;
+use crate::pending::{PendingRequest, RequestKind};
+use crate::reports::{RefusedRequest, detail};
+use crate::session::{LineSession, Phase};
+use crate::terms::OrderTerms;
+
+/// `reason` of a report whose request this line has refused itself: the detail of the report has the sentence. All
+/// other reasons beside those of the contract are the exchange's codes without their minus.
+pub const REFUSED_BY_LINE: u16 = 100;
+
+const PLACE: RequestCost = RequestCost { urgency: Urgency::Order, weight: 1, orders: 1 };
+const CANCEL: RequestCost = RequestCost::weight(Urgency::Cancel, 1);
+const AMEND: RequestCost = RequestCost::weight(Urgency::Order, 4);
+/// Both steps of a replace, so that the second one is never kept back.
+const CANCEL_THEN_PLACE: RequestCost = RequestCost { urgency: Urgency::Order, weight: 2, orders: 1 };
+
+const NO_INSTRUMENT: &str = "the line has no such instrument";
+
+impl LineSession {
+    /// Sends a request, or refuses it by a report.
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        client: &mut WebSocketClient,
+        number: u64,
+        request: &Request,
+    ) -> Result<(), LineSendError> {
+        match &self.phase {
+            Phase::Up { .. } => {}
+            // The connection ends: the request leaves by the next one.
+            Phase::Draining { .. } => return Err(LineSendError::Full),
+            Phase::Down | Phase::Refused(_) | Phase::Connecting { .. } => return Err(LineSendError::Down),
+        }
+        match request {
+            Request::New(new) => self.send_new(client, number, new),
+            Request::Cancel(cancel) => self.send_cancel(client, number, cancel),
+            Request::Replace(replace) => self.send_replace(client, number, replace),
+            Request::Status(status) => self.take_status(number, status),
+            Request::MassCancel(all) => {
+                let (symbol, account, request) = (all.symbol, all.account, all.client_order_id.0);
+                let asked = RefusedRequest { order: 0, request, symbol, account };
+                self.refuse_change(number, RequestKind::Cancel, &asked, "this line cancels orders one by one");
+                Ok(())
+            }
+            Request::Conditional(new) => {
+                self.refuse_new(number, &new.order, "triggers are the OMS's work");
+                Ok(())
+            }
+            Request::ReplaceConditional(rearm) => {
+                let (order, request) = (rearm.original.0, rearm.client_order_id.0);
+                let asked = RefusedRequest { order, request, symbol: rearm.symbol, account: rearm.account };
+                self.refuse_change(number, RequestKind::Replace, &asked, "triggers are the OMS's work");
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn send_new(&mut self, client: &mut WebSocketClient, number: u64, new: &NewOrder) -> Result<(), LineSendError> {
+        let Some(place) = self.orders.instruments.find_symbol(new.symbol) else {
+            self.refuse_new(number, new, NO_INSTRUMENT);
+            return Ok(());
+        };
+        let instrument = self.orders.instruments.get(place);
+        let terms = match OrderTerms::of_new(new, instrument) {
+            Ok(terms) => terms,
+            Err(why) => {
+                self.refuse_new(number, new, why);
+                return Ok(());
+            }
+        };
+        let now = self.clock.ticks();
+        if !self.out.budget.has_room(PLACE, now) {
+            return Err(LineSendError::Full);
+        }
+        let identity = OrderIdentity::first(new.client_order_id.0, new.account);
+        let text = identity.text(self.orders.tag, TextUse::Order);
+        let placed = PlacedOrder { symbol: &instrument.name, text: text.as_str(), terms: &terms };
+        self.out.encoder.place(RequestId::Number(number), &placed, self.out.exchange.ms(now));
+        self.last_send = self.out.send(client, PLACE, now)?;
+        let asked = asked_by(new);
+        self.orders.add(LineOrder::new(identity, place, terms, now));
+        self.pending.add(PendingRequest::new(number, RequestKind::Place, asked, Some(now)));
+        Ok(())
+    }
+
+    fn send_cancel(
+        &mut self,
+        client: &mut WebSocketClient,
+        number: u64,
+        cancel: &CancelOrder,
+    ) -> Result<(), LineSendError> {
+        let (order, request) = (cancel.original.0, cancel.client_order_id.0);
+        let asked = RefusedRequest { order, request, symbol: cancel.symbol, account: cancel.account };
+        let kind = RequestKind::Cancel;
+        if self.orders.instruments.find_symbol(asked.symbol).is_none() {
+            self.refuse_change(number, kind, &asked, NO_INSTRUMENT);
+            return Ok(());
+        }
+        if let Some(known) = self.orders.get_mut(order) {
+            if known.has_ended {
+                self.refuse_too_late(number, kind, &asked);
+                return Ok(());
+            }
+            // The replace decides which generation there is to cancel.
+            if known.replace.is_some_and(|replace| replace.step != ReplaceStep::Doubtful) {
+                if known.waiting_cancel.is_some() {
+                    self.refuse_change(number, kind, &asked, "another cancel of the order waits for its replace");
+                } else {
+                    known.waiting_cancel = Some((number, request));
+                    self.pending.add(PendingRequest::new(number, kind, asked, None));
+                }
+                return Ok(());
+            }
+        }
+        let now = self.clock.ticks();
+        self.last_send = self.send_cancel_of(client, number, &asked, now)?;
+        self.pending.add(PendingRequest::new(number, kind, asked, Some(now)));
+        Ok(())
+    }
+
+    /// Sends the cancel of the present generation of an order.
+    pub(crate) fn send_cancel_of(
+        &mut self,
+        client: &mut WebSocketClient,
+        number: u64,
+        asked: &RefusedRequest,
+        now: u64,
+    ) -> Result<SendStamps, LineSendError> {
+        if !self.out.budget.has_room(CANCEL, now) {
+            return Err(LineSendError::Full);
+        }
+        self.write_cancel(RequestId::Number(number), asked, TextUse::Canceled, now);
+        let stamps = self.out.send(client, CANCEL, now)?;
+        if let Some(known) = self.orders.get_mut(asked.order) {
+            known.cancel = Some(asked.request);
+        }
+        Ok(stamps)
+    }
+
+    /// Writes the cancel of the present generation of an order, which gets the text of this use.
+    fn write_cancel(&mut self, id: RequestId, asked: &RefusedRequest, text_use: TextUse, now: u64) {
+        let first = OrderIdentity::first(asked.order, asked.account);
+        let known = self.orders.get(asked.order);
+        let (identity, venue_id) = known.map_or((first, 0), |known| (known.identity, known.venue_id));
+        let own = identity.text(self.orders.tag, TextUse::Order);
+        let canceled = identity.text(self.orders.tag, text_use);
+        let order = if venue_id > 0 { OrderRef::Id(venue_id) } else { OrderRef::Text(own.as_str()) };
+        let Some(place) = self.orders.instruments.find_symbol(asked.symbol) else { return };
+        let symbol = &self.orders.instruments.get(place).name;
+        self.out.encoder.cancel(id, symbol, order, canceled.as_str(), self.out.exchange.ms(now));
+    }
+
+    fn send_replace(
+        &mut self,
+        client: &mut WebSocketClient,
+        number: u64,
+        replace: &ReplaceOrder,
+    ) -> Result<(), LineSendError> {
+        let (order, request) = (replace.original.0, replace.client_order_id.0);
+        let asked = RefusedRequest { order, request, symbol: replace.symbol, account: replace.account };
+        let kind = RequestKind::Replace;
+        let Some(place) = self.orders.instruments.find_symbol(asked.symbol) else {
+            self.refuse_change(number, kind, &asked, NO_INSTRUMENT);
+            return Ok(());
+        };
+        let Some(known) = self.orders.get(order) else {
+            if !self.jobs.has_room() {
+                return Err(LineSendError::Full);
+            }
+            // The side of the order is not known, so that there is nothing to send.
+            let text = "this line does not know the order; cancel it".to_owned();
+            let purpose = JobPurpose::Refusal { reason: REFUSED_BY_LINE, text };
+            let job = OrderJob::new(purpose, asked, place, &self.orders);
+            self.jobs.add(Some(number), JobKind::Order(Box::new(job)));
+            self.pending.add(PendingRequest::new(number, kind, asked, None));
+            return Ok(());
+        };
+        if known.has_ended {
+            self.refuse_too_late(number, kind, &asked);
+            return Ok(());
+        }
+        let lot = self.orders.instruments.get(place).lot.0;
+        if let Some(why) = obstacle(known, replace, lot) {
+            self.refuse_change(number, kind, &asked, why);
+            return Ok(());
+        }
+        let pending = plan(known, replace);
+        let now = self.clock.ticks();
+        let cost = match pending.step {
+            ReplaceStep::Amend => AMEND,
+            ReplaceStep::Swap => PLACE,
+            ReplaceStep::Cancel | ReplaceStep::Place | ReplaceStep::Doubtful => CANCEL_THEN_PLACE,
+        };
+        if !self.out.budget.has_room(cost, now) {
+            return Err(LineSendError::Full);
+        }
+        self.write_replace(RequestId::Number(number), &asked, &pending, now);
+        self.last_send = self.out.send(client, cost, now)?;
+        if let Some(known) = self.orders.get_mut(order) {
+            known.replace = Some(pending);
+            known.last_sent = now;
+        }
+        self.pending.add(PendingRequest::new(number, kind, asked, Some(now)));
+        Ok(())
+    }
+
+    /// Writes the first request of a replace.
+    fn write_replace(&mut self, id: RequestId, asked: &RefusedRequest, pending: &PendingReplace, now: u64) {
+        let Some(known) = self.orders.get(asked.order) else { return };
+        let symbol = &self.orders.instruments.get(known.instrument).name;
+        let own = known.identity.text(self.orders.tag, TextUse::Order);
+        let order = if known.venue_id > 0 { OrderRef::Id(known.venue_id) } else { OrderRef::Text(own.as_str()) };
+        let timestamp_ms = self.out.exchange.ms(now);
+        match pending.step {
+            ReplaceStep::Amend => {
+                let amended = (own.as_str(), pending.terms.quantity);
+                self.out.encoder.amend(id, symbol, order, amended, timestamp_ms);
+            }
+            ReplaceStep::Swap => {
+                let canceled = known.identity.text(self.orders.tag, TextUse::Replaced);
+                let text = pending.identity.text(self.orders.tag, TextUse::Order);
+                let placed = PlacedOrder { symbol, text: text.as_str(), terms: &pending.terms };
+                self.out.encoder.cancel_replace(id, order, canceled.as_str(), &placed, timestamp_ms);
+            }
+            ReplaceStep::Cancel | ReplaceStep::Place | ReplaceStep::Doubtful => {
+                self.write_cancel(id, asked, TextUse::Replaced, now);
+            }
+        }
+    }
+
+    /// Takes a status request, whose queries leave as the limits allow.
+    fn take_status(&mut self, number: u64, status: &StatusRequest) -> Result<(), LineSendError> {
+        if !self.jobs.has_room() {
+            return Err(LineSendError::Full);
+        }
+        let (order, request) = (status.original.0, status.client_order_id.0);
+        let asked = RefusedRequest { order, request, symbol: status.symbol, account: status.account };
+        self.pending.add(PendingRequest::new(number, RequestKind::Status, asked, None));
+        if status.asks_for_all_orders() {
+            let list = ListJob::new(status, self.out.exchange.ms(self.clock.ticks()));
+            self.jobs.add(Some(number), JobKind::List(Box::new(list)));
+            return Ok(());
+        }
+        let Some(place) = self.orders.instruments.find_symbol(status.symbol) else {
+            let report = self.orders.refusal(&asked, ExecType::OrderStatus);
+            let (reason, status) = (REFUSED_BY_LINE, OrdStatus::Unknown.code());
+            self.orders.outbox.report(ExecutionReport { reason, status, ..report });
+            self.orders.outbox.detail(detail(order, (0, 0), NO_INSTRUMENT));
+            self.settle_here(number);
+            return Ok(());
+        };
+        let job = OrderJob::new(JobPurpose::Answer { fills: status.fills != 0 }, asked, place, &self.orders);
+        self.jobs.add(Some(number), JobKind::Order(Box::new(job)));
+        Ok(())
+    }
+
+    /// Refuses a new order that spot does not have.
+    #[cold]
+    fn refuse_new(&mut self, number: u64, new: &NewOrder, why: &str) {
+        let asked = asked_by(new);
+        let report = self.orders.refusal(&asked, ExecType::Rejected);
+        let (reason, side, price) = (REFUSED_BY_LINE, new.side, new.price);
+        self.orders.outbox.report(ExecutionReport { reason, side, price, ..report });
+        self.orders.outbox.detail(detail(asked.order, (0, 0), why));
+        self.pending.add(PendingRequest::new(number, RequestKind::Place, asked, None));
+        self.settle_here(number);
+    }
+
+    /// Refuses a cancel or a replace that the exchange does not have.
+    #[cold]
+    fn refuse_change(&mut self, number: u64, kind: RequestKind, asked: &RefusedRequest, why: &str) {
+        self.orders.push_cancel_rejected(asked, REFUSED_BY_LINE, why);
+        self.pending.add(PendingRequest::new(number, kind, *asked, None));
+        self.settle_here(number);
+    }
+
+    #[cold]
+    fn refuse_too_late(&mut self, number: u64, kind: RequestKind, asked: &RefusedRequest) {
+        self.orders.push_cancel_rejected(asked, TOO_LATE, "the order has ended");
+        self.pending.add(PendingRequest::new(number, kind, *asked, None));
+        self.settle_here(number);
+    }
+
+    /// Notes that a request is answered, by the line or by the exchange.
+    pub(crate) fn settle_here(&mut self, number: u64) {
+        self.pending.answer(number);
+        self.acknowledge();
+    }
+
+    /// Passes on the proof of receipt that the answers so far are.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self) {
+        if let Some(next_request) = self.pending.advance() {
+            self.orders.outbox.acknowledge(next_request);
+        }
+    }
+}
+
+fn asked_by(new: &NewOrder) -> RefusedRequest {
+    let order = new.client_order_id.0;
+    RefusedRequest { order, request: order, symbol: new.symbol, account: new.account }
+}
+
+/// Returns the reason why an order cannot be replaced, if there is one.
+fn obstacle(known: &LineOrder, replace: &ReplaceOrder, lot: i64) -> Option<&'static str> {
+    if !known.terms.is_limit() {
+        return Some("only a limit order can be replaced");
+    }
+    if known.replace.is_some() {
+        return Some("another replace of the order is not decided");
+    }
+    if known.identity.generation >= MAX_GENERATION {
+        return Some("the order was replaced too often; place another one");
+    }
+    (lot > 0 && replace.quantity.0 % lot != 0).then_some("the quantity is no multiple of the lot")
+}
+
+/// Plans a replace: a lower total at the same price keeps the place in the book. Otherwise the order is canceled, and
+/// placed again with the quantity that is left: at once if it has no fills, which the exchange checks, and else when the
+/// answer to the cancel shows how much is filled, so that no fill in between is bought twice.
+fn plan(known: &LineOrder, replace: &ReplaceOrder) -> PendingReplace {
+    let total = replace.quantity.0;
+    let rest = total.saturating_sub(known.identity.base);
+    let terms = OrderTerms { price: replace.price.0, quantity: rest, ..known.terms };
+    let request = replace.client_order_id.0;
+    let (step, identity) = if replace.price.0 == known.terms.price && total <= known.total() {
+        (ReplaceStep::Amend, known.identity)
+    } else if known.filled == 0 && rest > 0 {
+        (ReplaceStep::Swap, known.identity.next(0))
+    } else {
+        (ReplaceStep::Cancel, known.identity.next(known.filled))
+    };
+    PendingReplace { request, step, identity, terms, total }
+}
