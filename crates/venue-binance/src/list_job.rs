@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
-use tickpath_market::{AccountId, ClientOrderId, ExecType, ExecutionReport, OrdStatus, StatusRequest, SymbolId};
+use tickpath_market::{AccountId, ExecType, ExecutionReport, OrdStatus, StatusRequest, SymbolId};
 
 use crate::encode::{LIST_LIMIT, ListFrom};
 use crate::identity::OrderIdentity;
@@ -215,12 +215,7 @@ impl ListJob {
         let nothing = RefusedRequest { order: 0, request: self.request, symbol, account };
         let report = orders.refusal(&nothing, ExecType::OrderStatus);
         let status = OrdStatus::New.code();
-        orders.outbox.report(ExecutionReport {
-            client_order_id: ClientOrderId(self.request),
-            reason,
-            status,
-            ..report
-        });
+        orders.outbox.report(ExecutionReport { reason, status, ..report });
     }
 }
 
