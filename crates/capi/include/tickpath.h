@@ -8,12 +8,14 @@
  *
  *   tp_orders_open(config) -> tp_orders: submit, cancel, replace, poll -> tp_order_event, wait
  *
+ *   tp_book_new(symbol) -> tp_book: apply, status, lost_messages, is_valid, best, levels
+ *
  * Results: a function that returns a tp_status returns TP_OK on success. After any other status, tp_last_error has
  * the reason and the remedy.
  *
- * Ownership: a handle from an open function belongs to the caller until its close function; it outlives the tp_bus
- * that opened it. The library's data passed to a callback, and the caller's data passed to a function, are used only
- * during that call.
+ * Ownership: a handle from an open function belongs to the caller until its close function, which for a tp_book is
+ * tp_book_free; it outlives the tp_bus that opened it. The library's data passed to a callback, and the caller's data
+ * passed to a function, are used only during that call.
  *
  * Threads: one thread at a time uses a handle, and a handle may move to another thread. Concurrent use of one handle
  * is an error of the program: TP_IN_USE reports it always for a tp_bus, and by chance for other handles. Give each
@@ -44,7 +46,7 @@
 
 /// Version of the interface that this header describes. It grows when something is appended; existing items stay
 /// unchanged.
-#define TP_ABI_VERSION 2
+#define TP_ABI_VERSION 3
 
 /// Units of a whole price or quantity: both are whole numbers of 10^-8. 61800.5 is 61800 * TP_SCALE + TP_SCALE / 2.
 #define TP_SCALE (int64_t)100000000
@@ -54,6 +56,21 @@
 
 /// Kind of a message whose bytes are a tp_trade.
 #define TP_KIND_TRADE 17
+
+/// Kind of a message whose bytes are a tp_book_level.
+#define TP_KIND_BOOK_LEVEL 18
+
+/// Kind of a message whose bytes are a tp_feed_status.
+#define TP_KIND_FEED_STATUS 19
+
+/// Flag of a snapshot's first tp_book_level: the book is emptied before it.
+#define TP_BOOK_SNAPSHOT 1
+
+/// Flag of the last tp_book_level of a message of the exchange: the book is complete after it.
+#define TP_BOOK_LAST 2
+
+/// Symbol of a tp_feed_status that concerns all instruments.
+#define TP_ALL_SYMBOLS UINT32_MAX
 
 /// Value in place of a stamp: the present moment.
 #define TP_NOW UINT64_MAX
@@ -178,6 +195,47 @@ typedef enum {
     TP_DELIVERY_AT_LEAST_ONCE = 2,
 } tp_delivery;
 
+/// Kind of event in a tp_feed_status.
+typedef enum {
+    /// A connection to the exchange is up and subscribed.
+    TP_FEED_CONNECTED = 1,
+    /// A connection has ended. Its messages until the next TP_FEED_CONNECTED are lost, unless another connection is up.
+    TP_FEED_DISCONNECTED = 2,
+    /// Updates of a book are missing: the book is invalid until TP_FEED_BOOK_VALID.
+    TP_FEED_GAP = 3,
+    /// A snapshot and all updates after it are published: the book is valid again.
+    TP_FEED_BOOK_VALID = 4,
+    /// Nothing has arrived for longer than the exchange allows.
+    TP_FEED_SILENCE = 5,
+    /// The exchange announces maintenance or the end of the connection.
+    TP_FEED_MAINTENANCE = 6,
+    /// The offset of the exchange's clock was measured.
+    TP_FEED_CLOCK_OFFSET = 7,
+} tp_feed_condition;
+
+/// State of an order book: valid, or the reason why it must not be used. A later version may add reasons; treat unknown
+/// reasons as invalid.
+typedef enum {
+    /// The book may be used.
+    TP_BOOK_VALID = 0,
+    /// No snapshot has been applied.
+    TP_BOOK_NO_SNAPSHOT = 1,
+    /// The last message of the exchange is applied in part; read the book after its last level.
+    TP_BOOK_INCOMPLETE = 2,
+    /// Updates are missing, as the feed reports; wait until the feed resynchronizes.
+    TP_BOOK_GAP = 3,
+    /// The last connection to the exchange that is known to be up has ended; wait for the snapshot of the next one.
+    TP_BOOK_DISCONNECTED = 4,
+    /// Messages of the feed were lost on the way here; wait for the next snapshot.
+    TP_BOOK_LOST_MESSAGES = 5,
+    /// A message has a code that this library does not know; use the version of the feed.
+    TP_BOOK_UNKNOWN_CODE = 6,
+    /// A side has more than 100,000 levels; subscribe to fewer levels at the feed.
+    TP_BOOK_TOO_MANY_LEVELS = 7,
+    /// The best bid is not below the best offer; wait for the next update.
+    TP_BOOK_CROSSED = 8,
+} tp_book_validity;
+
 /// First report of a session.
 typedef enum {
     /// The first new report.
@@ -223,6 +281,38 @@ typedef enum {
     /// The order closes a position.
     TP_POSITION_CLOSE = 2,
 } tp_position_effect;
+
+/// Instructions of an order to its venue. A sum of several is allowed.
+typedef enum {
+    /// The order rests, or is rejected if it would trade at once.
+    TP_POST_ONLY = 1,
+    /// The order only reduces a position.
+    TP_REDUCE_ONLY = 2,
+} tp_order_instructions;
+
+/// Action of the venue when an order would trade with another order of its owner.
+typedef enum {
+    /// As the account is set at the venue.
+    TP_SELF_TRADE_DEFAULT = 0,
+    /// Cancels the resting order.
+    TP_SELF_TRADE_CANCEL_MAKER = 1,
+    /// Cancels the arriving order.
+    TP_SELF_TRADE_CANCEL_TAKER = 2,
+    /// Cancels both.
+    TP_SELF_TRADE_CANCEL_BOTH = 3,
+} tp_self_trade_mode;
+
+/// Margin of an order at a venue with several.
+typedef enum {
+    /// As the instrument requires: cash for spot, cross for derivatives.
+    TP_TRADE_MODE_DEFAULT = 0,
+    /// Without margin.
+    TP_TRADE_MODE_CASH = 1,
+    /// With the margin of the whole account.
+    TP_TRADE_MODE_CROSS = 2,
+    /// With the margin of its position alone.
+    TP_TRADE_MODE_ISOLATED = 3,
+} tp_trade_mode;
 
 /// Type of an event of a session with an OMS.
 typedef enum {
@@ -325,6 +415,9 @@ typedef enum {
     /// Request by tp_orders_replace.
     TP_REQUEST_REPLACE = 3,
 } tp_request;
+
+/// Order book of one instrument.
+typedef struct tp_book tp_book;
 
 /// Connection to a transport, with its topics and queues.
 typedef struct tp_bus tp_bus;
@@ -515,6 +608,14 @@ typedef struct {
     uint32_t time_in_force;
     /// Effect on the position: a tp_position_effect.
     uint32_t position_effect;
+    /// Instructions: a sum of tp_order_instructions; 0 for none.
+    uint32_t instructions;
+    /// Self-trade prevention: a tp_self_trade_mode.
+    uint32_t self_trade_mode;
+    /// Margin: a tp_trade_mode.
+    uint32_t trade_mode;
+    /// Reserved: 0.
+    uint32_t reserved;
 } tp_new_order;
 
 /// Request to cancel an order. Exactly one of original and order_id names the order; the other is 0.
@@ -640,6 +741,51 @@ typedef struct {
     uint8_t reserved[6];
 } tp_order_event;
 
+/// Level of an order book, its new quantity: the 48 bytes of a message of kind TP_KIND_BOOK_LEVEL, little-endian. A
+/// message of the exchange is as many of these in a row as it changes levels; a tp_book applies them. Copy them out of
+/// the message, whose bytes may be unaligned.
+typedef struct {
+    /// Price of the level, in 10^-8.
+    int64_t price;
+    /// New quantity of the level, in 10^-8; 0 removes the level.
+    int64_t quantity;
+    /// Time given by the exchange, in nanoseconds since the Unix epoch; 0 if it gives none.
+    uint64_t event_ns;
+    /// Sequence number that the exchange gave to its message.
+    uint64_t sequence;
+    /// Number of the instrument, as in orders.
+    uint32_t symbol;
+    /// Time from the arrival of the packet at the feed's host to the stamp, in nanoseconds; 0 if unknown.
+    uint32_t wire_age_ns;
+    /// Side of the level: TP_BUY for bids, TP_SELL for offers; 0 in a message that changes no level.
+    uint8_t side;
+    /// Sum of TP_BOOK_SNAPSHOT and TP_BOOK_LAST.
+    uint8_t flags;
+    /// Reserved: 0.
+    uint8_t reserved[6];
+} tp_book_level;
+
+/// Event of a feed, of its connections and the validity of its books: the 48 bytes of a message of kind
+/// TP_KIND_FEED_STATUS, little-endian. Copy them out of the message, whose bytes may be unaligned.
+typedef struct {
+    /// Time of the event at the feed's host, in nanoseconds since the Unix epoch.
+    uint64_t event_ns;
+    /// A silence, or the exchange's clock minus the host's, in nanoseconds; 0 for other conditions.
+    int64_t value;
+    /// Sequence number that the next update should have followed, for TP_FEED_GAP.
+    uint64_t expected;
+    /// Sequence number that it follows, for TP_FEED_GAP.
+    uint64_t found;
+    /// Number of the instrument; TP_ALL_SYMBOLS if the event concerns all.
+    uint32_t symbol;
+    /// Kind of the event: a tp_feed_condition.
+    uint8_t condition;
+    /// Connection of the event, from 0.
+    uint8_t connection;
+    /// Reserved: 0.
+    uint8_t reserved[10];
+} tp_feed_status;
+
 /// Best bid and offer: the 48 bytes of a message of kind TP_KIND_TOP_OF_BOOK, little-endian. Copy them out of the
 /// message, whose bytes may be unaligned.
 typedef struct {
@@ -655,9 +801,17 @@ typedef struct {
     uint64_t event_ns;
     /// Number of the instrument, as in orders.
     uint32_t symbol;
-    /// Reserved: 0.
-    uint32_t reserved;
+    /// Time from the arrival of the packet at the feed's host to the stamp, in nanoseconds; 0 if unknown.
+    uint32_t wire_age_ns;
 } tp_top_of_book;
+
+/// Level of an order book.
+typedef struct {
+    /// Price of the level, in 10^-8.
+    int64_t price;
+    /// Quantity at the price, in 10^-8.
+    int64_t quantity;
+} tp_depth_level;
 
 /// Trade at the exchange: the 40 bytes of a message of kind TP_KIND_TRADE, little-endian. Copy them out of the message,
 /// whose bytes may be unaligned.
@@ -873,6 +1027,35 @@ tp_status tp_orders_wait(tp_orders *orders, uint64_t timeout_ns);
 /// Logs out, closes a session and frees its handle; submitted requests get up to 0.2 s to be sent. Working
 /// orders keep working, unless the OMS is configured to cancel them at a disconnect. Does nothing for a null pointer.
 tp_status tp_orders_close(tp_orders *orders);
+
+/// Creates the order book of an instrument, and writes the handle to `out`, or null on an error. The book is invalid
+/// until the end of a snapshot.
+tp_status tp_book_new(uint32_t symbol, tp_book **out);
+
+/// Applies a level; levels of other instruments change nothing. Writes to `is_complete`, which may be null, whether the
+/// level completes a message of the exchange, so that the book can be read if it is valid.
+tp_status tp_book_apply(tp_book *book, const tp_book_level *level, bool *is_complete);
+
+/// Applies an event of the feed, if it concerns this instrument.
+tp_status tp_book_status(tp_book *book, const tp_feed_status *status);
+
+/// Notes that messages of the feed were lost, as a TP_GAP of its topic reports. The book is invalid until the next
+/// snapshot.
+tp_status tp_book_lost_messages(tp_book *book);
+
+/// Writes to `is_valid` whether the book may be used, and to `reason`, which may be null, a tp_book_validity.
+tp_status tp_book_is_valid(tp_book *book, bool *is_valid, uint32_t *reason);
+
+/// Writes the best bid and offer to `best`, with the exchange's time of the last message. Price and quantity are 0 on a
+/// side without levels, and on both sides while the book is not valid.
+tp_status tp_book_best(tp_book *book, tp_top_of_book *best);
+
+/// Writes up to `max` levels of a side, a tp_side, best first, to the array `levels`, and their number to `count`, on
+/// every error 0. `levels` may be null if `max` is 0. Check tp_book_is_valid first.
+tp_status tp_book_levels(tp_book *book, uint32_t side, tp_depth_level *levels, size_t max, size_t *count);
+
+/// Frees an order book; does nothing for a null pointer. It is a close function.
+tp_status tp_book_free(tp_book *book);
 
 #ifdef __cplusplus
 }  // extern "C"

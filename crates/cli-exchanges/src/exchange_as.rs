@@ -136,7 +136,7 @@ fn market_source(
     account: usize,
 ) -> anyhow::Result<MarketSource> {
     Ok(match &args.ticks {
-        Some(url) => MarketSource::Topic(TickTopic::new(parse_log(url)?, instruments)),
+        Some(url) => MarketSource::Topic(Box::new(TickTopic::new(parse_log(url)?, instruments))),
         None if args.still => MarketSource::Still,
         None => MarketSource::Walk(MarketWalk::new(args.seed, instruments, account)),
     })

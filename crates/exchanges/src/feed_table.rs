@@ -124,9 +124,9 @@ fn parse_row(
 fn check_names(names: &[String]) -> Result<(), ExchangeUsageError> {
     for (index, name) in names.iter().enumerate() {
         if name.is_empty() {
-            return Err(ExchangeUsageError(format!(
-                "--instruments: a name is empty; write names with a comma between two, like A,B"
-            )));
+            return Err(ExchangeUsageError(
+                "--instruments: a name is empty; write names with a comma between two, like A,B".to_owned(),
+            ));
         }
         if names[..index].contains(name) {
             return Err(ExchangeUsageError(format!(

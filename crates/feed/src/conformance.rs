@@ -251,10 +251,13 @@ fn send_samples(test: &mut FeedUnderTest<'_>, indexes: Range<u64>) -> Vec<Exchan
     messages
 }
 
+/// Maker of a message of an instrument with this number.
+type MessageMaker = fn(SymbolId, u64) -> ExchangeMessage;
+
 /// Returns different messages, of all subscribed kinds and instruments in turn.
 fn samples(subscription: &Subscription, indexes: Range<u64>) -> Vec<ExchangeMessage> {
     let Subscription { instruments, quotes, trades, books } = subscription;
-    let all: [(bool, fn(SymbolId, u64) -> ExchangeMessage); 3] = [(*quotes, quote), (*trades, trade), (*books, update)];
+    let all: [(bool, MessageMaker); 3] = [(*quotes, quote), (*trades, trade), (*books, update)];
     let kinds: Vec<_> = all.into_iter().filter(|(is_subscribed, _)| *is_subscribed).map(|(_, kind)| kind).collect();
     let sample = |index: u64| {
         let symbol = instruments[index as usize / kinds.len() % instruments.len()].symbol;

@@ -17,14 +17,14 @@ pub(crate) struct CsvTable {
 
 enum CsvOutput {
     Plain(BufWriter<File>),
-    Gzip(BufWriter<GzEncoder<File>>),
+    Gzip(Box<BufWriter<GzEncoder<File>>>),
 }
 
 impl CsvTable {
     /// Begins a table with the names of its columns.
     pub fn create(file: File, kind: TableKind, is_compressed: bool) -> io::Result<Self> {
         let mut output = if is_compressed {
-            CsvOutput::Gzip(BufWriter::new(GzEncoder::new(file, Compression::default())))
+            CsvOutput::Gzip(Box::new(BufWriter::new(GzEncoder::new(file, Compression::default()))))
         } else {
             CsvOutput::Plain(BufWriter::new(file))
         };

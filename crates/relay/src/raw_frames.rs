@@ -67,7 +67,7 @@ impl RawFrameWriter {
         };
         let file = File::create_new(path).map_err(failed)?;
         let mut file = match path.extension().is_some_and(|end| end == "gz") {
-            true => FrameFile::Gzip(GzEncoder::new(file, Compression::fast())),
+            true => FrameFile::Gzip(Box::new(GzEncoder::new(file, Compression::fast()))),
             false => FrameFile::Plain(file),
         };
         let (full, chunks) = sync_channel::<Vec<u8>>(MAX_CHUNKS);
@@ -169,7 +169,7 @@ pub(crate) struct RawFrameCounts {
 
 enum FrameFile {
     Plain(File),
-    Gzip(GzEncoder<File>),
+    Gzip(Box<GzEncoder<File>>),
 }
 
 impl FrameFile {

@@ -35,7 +35,7 @@ pub(crate) enum RefusalEffect {
 
 /// Returns the effect of a code other than zero. A code that is no refusal of a known range proves nothing.
 pub(crate) fn effect_of(code: u32) -> RefusalEffect {
-    let is_refusal = matches!(code, 50_000..=59_999 | 60_000..=60_999) && !IN_DOUBT.contains(&code);
+    let is_refusal = matches!(code, 50_000..=60_999) && !IN_DOUBT.contains(&code);
     if is_refusal { RefusalEffect::Refused } else { RefusalEffect::InDoubt }
 }
 

@@ -87,7 +87,7 @@ impl TradedInstrument {
         let half = 1_u64 << (INSTRUMENT_BITS - 1);
         // A code from 1 on stands for itself; without one the instrument's name gets a number in the upper half.
         let execution_space =
-            if (1..half).contains(code) { *code } else { half | stable_hash(&[name.as_str()]) % half };
+            if (1..half).contains(code) { *code } else { half | (stable_hash(&[name.as_str()]) % half) };
         Ok(Self {
             name: name.clone(),
             symbol: *symbol,

@@ -25,7 +25,7 @@ pub enum MarketSource {
     /// They stay.
     Still,
     Walk(MarketWalk),
-    Topic(TickTopic),
+    Topic(Box<TickTopic>),
 }
 
 /// Quotes that move a little, and an account that trades with them now and then. The same seed gives the same steps.

@@ -74,7 +74,7 @@ fn other_orders_escapes_and_unknown_keys_are_read_completely() {
         r#"{"e":"bookTicker","u":7,"s":"BTCUSDT","b":"1","B":"1","a":"2","A":"2","T":5,"E":6,"new":{"x":[1,2]}}"#,
         r#"{ "e" : "bookTicker", "u" : 7, "s" : "BTCUSDT", "b":"1", "B":"1", "a":"2", "A":"2", "E" : 5 }"#,
     ] {
-        check(message, &[quote.clone()]);
+        check(message, std::slice::from_ref(&quote));
     }
 }
 

@@ -13,9 +13,12 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// Input, the text that is read, and the position behind it.
+type TextCase = (&'static [u8], Option<&'static [u8]>, usize);
+
 #[test]
 fn a_text_ends_at_its_quote() {
-    let cases: &[(&[u8], Option<&[u8]>, usize)] = &[
+    let cases: &[TextCase] = &[
         (b"\"BTC-USDT\",1", Some(b"BTC-USDT"), 10),
         (b"\"\"", Some(b""), 2),
         ("\"幣安\"".as_bytes(), Some("幣安".as_bytes()), 8),

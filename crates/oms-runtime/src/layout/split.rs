@@ -13,6 +13,7 @@ use tickpath_log::{
     Config as LogConfig, LogMessage, LogPath, LogPublishError, OverflowPolicy, Reader, ReaderStart, Registration,
     Writer, sleep_until_any,
 };
+use tickpath_market::{ExecutionReport, ReportDetail};
 use tickpath_oms_journal::LaneKind;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -58,7 +59,8 @@ const LOGOUT: u8 = 5;
 const FRAME_KIND: u8 = 255;
 const HAND_OVER_BYTES: usize = size_of::<HandOverHeader>();
 /// The longest payload of a message; longer payloads are handed over truncated, and refused.
-const MAX_PAYLOAD: usize = 112;
+const MAX_PAYLOAD: usize = 128;
+const _: () = assert!(MAX_PAYLOAD >= size_of::<ReportDetail>() && MAX_PAYLOAD >= size_of::<ExecutionReport>());
 
 /// Number of the next message of each source: the core has journaled all before it.
 type JournaledNumbers = Arc<[AtomicU64]>;

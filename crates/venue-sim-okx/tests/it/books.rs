@@ -150,7 +150,7 @@ proptest! {
             }
             book.check(&mut stage);
         }
-        let expected = if reset_every == 0 { 0 } else { updates / reset_every };
+        let expected = updates.checked_div(reset_every).unwrap_or(0);
         prop_assert!(book.resets as u64 <= expected, "{} of {updates} updates", book.resets);
         prop_assert!(expected == 0 || book.resets > 0, "the sequence is reset");
     }

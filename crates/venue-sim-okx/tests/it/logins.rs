@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use crate::stage::{SECOND_NS, SPOT, Stage, limit, sign, with};
 
+/// Change of the arguments of a logon.
+type ArgumentChange<'a> = &'a dyn Fn(&mut Value);
+
 #[test]
 fn a_login_is_acknowledged_once_and_its_timestamp_may_be_a_number() {
     let mut stage = Stage::open();
@@ -29,7 +32,7 @@ fn a_wrong_login_is_refused_with_its_code_and_ends_the_connection() {
         argument["sign"] = json!(sign(&format!("{timestamp}GET/users/self/verify")));
         argument["timestamp"] = json!(timestamp);
     };
-    let cases: [(&str, &dyn Fn(&mut Value)); 6] = [
+    let cases: [(&str, ArgumentChange<'_>); 6] = [
         ("60004", &|argument| argument["timestamp"] = json!("soon")),
         ("60005", &|argument| argument["apiKey"] = json!("other")),
         ("60006", &stale),

@@ -134,7 +134,7 @@ fn a_wrong_key_of_a_line_is_reported_at_its_line() {
 fn a_venue_at_an_exchange_must_not_number_its_events() {
     for line in [OKX, BINANCE] {
         let files = files(line);
-        let at = files.change("oms.toml", "numbered = false", "numbered = true");
+        let at = 1 + files.change("oms.toml", "\nnumbered = false", "\nnumbered = true");
         files.change("oms.toml", "#answers_status = true", "answers_status = false");
         let reported = files.reported();
         let numbered = format!("oms.toml:{at}: [[venue]] numbered: ");
