@@ -390,8 +390,8 @@ mod tests {
     #[test]
     fn names_that_a_table_cannot_hold_are_refused() {
         let existing = "symbol,number,venue\nBTC-USDT,1,SIM\n";
-        let long = "BTC-USD-260327-100000-C";
-        let merged = merge(Some(existing), &[listed("BTC-USDT", "1", "1"), listed(long, "1", "1")]);
+        let long = "BTC-USD-260327-100000-C".repeat(3);
+        let merged = merge(Some(existing), &[listed("BTC-USDT", "1", "1"), listed(&long, "1", "1")]);
         assert_eq!((merged.listed, merged.added.len(), merged.refused.len()), (0, 0, 2));
         assert!(merged.refused[0].1.contains("of the venue SIM"), "{:?}", merged.refused);
         assert!(merged.refused[1].1.contains("is no symbol"), "{:?}", merged.refused);

@@ -29,9 +29,12 @@
 
 mod address;
 pub mod bridge;
+#[cfg(feature = "files")]
 pub mod export;
 pub mod feed;
+#[cfg(feature = "files")]
 pub mod import;
+#[cfg(feature = "files")]
 mod merged_files;
 mod published_tail;
 mod raw_frames;
@@ -54,6 +57,7 @@ use tickpath_bus::{ConnectError, ForeignMessage, Gap, Message, Policy, PublishEr
 use tickpath_clock::{Clock, HostClock};
 use tickpath_log::{LogOpenError, LogPath, LogReadError};
 use tickpath_market::replay::ReplaySpeedError;
+#[cfg(feature = "files")]
 use tickpath_recordings::{ExportError, MarketFileError};
 
 /// Default kind given to messages of other programs: no message of this project has it.
@@ -235,12 +239,15 @@ pub enum RelayError {
     #[error("{} has no frame, a line like 'LOCAL_UTC_NS JSON'; give a file of `tickpath feed --raw`", .0.display())]
     NoFrames(PathBuf),
     /// A file of market data cannot be read.
+    #[cfg(feature = "files")]
     #[error(transparent)]
     Data(#[from] MarketFileError),
     /// A recording has no message to export; the text names the kind.
+    #[cfg(feature = "files")]
     #[error("{0} holds no {1} that can be exported; look into it with: tickpath log cat")]
     NothingToExport(LogPath, String),
     /// A table cannot be written.
+    #[cfg(feature = "files")]
     #[error(transparent)]
     Export(#[from] ExportError),
     /// A recording cannot be looped at its own times.
@@ -263,10 +270,13 @@ impl RelayError {
         match self {
             Self::HoldsLog(_) | Self::OtherFiles(_) | Self::InSharedMemory(_) | Self::NotRecording(..) => true,
             Self::NotKept(..) | Self::Loop(_) | Self::DuplicateTarget(_) | Self::InvalidPosition(_) => true,
-            Self::NoSymbol { .. } | Self::SameNumber(..) | Self::Data(_) => true,
+            Self::NoSymbol { .. } | Self::SameNumber(..) => true,
+            #[cfg(feature = "files")]
+            Self::Data(_) => true,
             Self::RawFileExists(_) | Self::NoFrames(_) => true,
             Self::NoHistory { .. } | Self::PositionInUse(_) | Self::OtherPosition(..) => true,
             Self::Connect(error) => error.is_usage(),
+            #[cfg(feature = "files")]
             Self::Export(error) => error.is_usage(),
             _ => false,
         }

@@ -20,10 +20,20 @@ enum OutboxEvent {
 }
 
 impl Outbox {
-    /// Drops all events, and numbers reports from here on.
+    /// Drops all events but fills, and numbers reports from here on. A fill is counted as reported when it is added, so it
+    /// stays for the next connection if this one ends before.
     pub(crate) fn restart(&mut self, next_report: u64) {
-        self.events.clear();
+        self.events.retain(|event| match event {
+            OutboxEvent::Report(report) => report.exec_id.0 != 0,
+            OutboxEvent::Detail(detail) => detail.exec_id.0 != 0,
+            OutboxEvent::Up | OutboxEvent::Acknowledged(_) => false,
+        });
         self.next_report = next_report;
+    }
+
+    /// Drops all events: they belong to another OMS.
+    pub(crate) fn clear(&mut self) {
+        self.events.clear();
     }
 
     /// Adds the end of a connect before all events that wait.

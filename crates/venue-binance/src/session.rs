@@ -102,6 +102,7 @@ impl LineSession {
         let owner = (resume.oms, resume.journal);
         if self.owner.replace(owner).is_some_and(|before| before != owner) {
             self.orders.forget_all(OmsTag::of(resume.oms));
+            self.orders.outbox.clear();
         }
         self.orders.tag = OmsTag::of(resume.oms);
         self.orders.outbox.restart(resume.next_report);

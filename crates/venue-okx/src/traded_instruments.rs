@@ -10,7 +10,6 @@ use crate::stable_hash::stable_hash;
 
 /// Bits of an execution's id that hold OKX's trade id, and of the number of the instrument above them.
 const TRADE_BITS: u32 = 40;
-const INSTRUMENT_BITS: u32 = 24;
 
 /// Instruments, by index.
 #[derive(Debug)]
@@ -84,10 +83,9 @@ impl TradedInstrument {
         if contract.0 <= 0 || lot.0 < 0 {
             return Err(OkxLineError::Contract(name.clone()));
         }
-        let half = 1_u64 << (INSTRUMENT_BITS - 1);
-        // A code from 1 on stands for itself; without one the instrument's name gets a number in the upper half.
-        let execution_space =
-            if (1..half).contains(code) { *code } else { half | (stable_hash(&[name.as_str()]) % half) };
+        // The OMS's number, and not OKX's code: a code may be fetched later or change, and then the fills of an order that
+        // works would be taken for others.
+        let execution_space = u64::from(symbol.0 + 1);
         Ok(Self {
             name: name.clone(),
             symbol: *symbol,
@@ -123,8 +121,8 @@ impl TradedInstrument {
             .ok_or_else(|| format!("a size of {} is no quantity of eight decimals; correct its contract", self.name))
     }
 
-    /// Returns the id of an execution: OKX's trade ids are unique for an instrument alone, so that the instrument's
-    /// code stands above them. A trade id that does not fit is hashed.
+    /// Returns the id of an execution: OKX's trade ids are unique for an instrument alone, so that the OMS's number of the
+    /// instrument stands above them. A trade id that does not fit is hashed.
     pub fn execution_id(&self, trade_id: &str) -> ExecId {
         match trade_id.parse::<u64>() {
             Ok(number) if number >> TRADE_BITS == 0 => ExecId(self.execution_space << TRADE_BITS | number),

@@ -115,7 +115,7 @@ fn a_report_names_its_order_and_its_detail_has_the_fee() {
     let report = test.wait_for_reports(1)[0];
     assert_eq!((report.venue, report.symbol, report.account.0), (VENUE, SymbolId(1), 7));
     assert_eq!((report.venue_order_id.0, report.venue_sequence, report.venue_stamp), (1_000_001, 0, 0));
-    assert_eq!(report.exec_id.0, 193 << 40 | 5, "the code of the instrument and the trade");
+    assert_eq!(report.exec_id.0, 2 << 40 | 5, "the number of the instrument and the trade");
     // A contract is 0.01.
     let quantities = [report.last_quantity, report.cumulative_quantity, report.leaves_quantity];
     assert_eq!(quantities.map(|quantity| quantity.to_string()), ["0.01"; 3]);
