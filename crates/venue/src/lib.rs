@@ -20,6 +20,7 @@
 //!         LineEvent::Up { .. } => *is_up = true,
 //!         LineEvent::Acknowledged(next) => println!("the venue has all requests below {next}"),
 //!         LineEvent::Report { number, report, .. } => println!("report {number}: {report:?}"),
+//!         LineEvent::Detail { number, detail, .. } => println!("detail {number}: {detail:?}"),
 //!     })
 //! }
 //! ```
