@@ -10,7 +10,7 @@ use crate::program::Ran;
 const ASK: &str = "61800.1";
 
 const FILLS: &str = "time_utc,exec_id,order_id,client_order_id,session,account,symbol,venue,side,quantity,price,state,\
-                     counted_quantity,updated_utc";
+                     fee,fee_currency,liquidity,counted_quantity,updated_utc";
 
 fn blotter(desk: &Desk, line: &str) -> Ran {
     desk.tickpath(format!("blotter --config @/oms.toml {line}").trim_end())
