@@ -52,6 +52,7 @@ fuzz_target!(|input: &[u8]| {
                 assert_eq!(next, Some(number), "reports are numbered without a gap, from the number of Up on");
                 next = Some(number + 1);
             }
+            LineEvent::Detail { .. } => panic!("this line has reports without details"),
         });
         if is_up && polled.is_ok() {
             let _ = line.send(5, 1, &Request::New(NewOrder::default()));
