@@ -14,7 +14,7 @@
 //! Later versions append fields to a block, which its length skips, and data behind the symbol. Times are microseconds.
 //! A number is its mantissa times ten to the power of its exponent.
 
-use tickpath_feed::{FeedInstrument, FrameError, LevelChange};
+use tickpath_feed::{FeedInstrument, FrameError, LevelChange, units_of};
 use tickpath_market::{Price, Quantity, Side, TopOfBook, Trade};
 
 use crate::instrument_table::{InstrumentTable, misfit};
@@ -231,21 +231,9 @@ impl<'t> SbeDecimals<'t> {
     }
 
     fn units(&self, mantissa: i64, exponent: i8, field: &'static str, decimals: u8) -> Result<i64, FrameError> {
-        let units = scale(mantissa, i32::from(exponent) + i32::from(decimals));
+        let units = units_of(mantissa, exponent, decimals).filter(|units| *units >= 0);
         units.ok_or_else(|| misfit(self.instrument, field, &format!("{mantissa}e{exponent}"), decimals))
     }
-}
-
-/// Multiplies by a power of ten; none if the result is negative, no whole number, or does not fit.
-fn scale(mantissa: i64, power: i32) -> Option<i64> {
-    if mantissa <= 0 {
-        return (mantissa == 0).then_some(0);
-    }
-    let factor = 10_i64.checked_pow(power.unsigned_abs())?;
-    if power >= 0 {
-        return mantissa.checked_mul(factor);
-    }
-    (mantissa % factor == 0).then_some(mantissa / factor)
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {

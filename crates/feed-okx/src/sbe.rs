@@ -16,7 +16,7 @@
 //! times ten to the power of the exponent of its message. A later version of the schema may append fields to a block,
 //! a level or a message: they are skipped.
 
-use tickpath_feed::{FeedInstrument, FrameError, LevelChange};
+use tickpath_feed::{FeedInstrument, FrameError, LevelChange, units_of};
 use tickpath_market::{Price, Quantity, Side, TopOfBook, Trade};
 
 use crate::batch::{BookHead, MessageBatch};
@@ -195,20 +195,6 @@ impl SbeMessage<'_> {
     fn malformed(&self, why: String) -> FrameError {
         malformed(self.frame.len(), why)
     }
-}
-
-/// Returns a number in units of ten to the power of minus `decimals`; none if it does not fit exactly.
-#[inline]
-fn units_of(mantissa: i64, exponent: i8, decimals: u8) -> Option<i64> {
-    let shift = i32::from(exponent) + i32::from(decimals);
-    if mantissa == 0 {
-        return Some(0);
-    }
-    let power = 10_i64.checked_pow(shift.unsigned_abs())?;
-    if shift >= 0 {
-        return mantissa.checked_mul(power);
-    }
-    (mantissa % power == 0).then(|| mantissa / power)
 }
 
 #[inline]

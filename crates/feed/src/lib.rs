@@ -219,3 +219,18 @@ pub enum FrameError {
     #[error("the exchange reports an error: {0}")]
     Exchange(String),
 }
+
+/// Returns `mantissa` times ten to the power of `exponent`, in units of ten to the power of minus `decimals`; none if it
+/// does not fit exactly.
+#[inline]
+pub fn units_of(mantissa: i64, exponent: i8, decimals: u8) -> Option<i64> {
+    let shift = i32::from(exponent) + i32::from(decimals);
+    if mantissa == 0 {
+        return Some(0);
+    }
+    let power = 10_i64.checked_pow(shift.unsigned_abs())?;
+    if shift >= 0 {
+        return mantissa.checked_mul(power);
+    }
+    (mantissa % power == 0).then(|| mantissa / power)
+}

@@ -4,7 +4,7 @@ use tickpath_venue_binance::{CredentialsError, RequestSigner};
 
 use crate::driver::{API_KEY, PRIVATE_KEY, SECRET_KEY, credentials};
 
-fn sign(secret: &str, payload: &str) -> String {
+pub fn sign(secret: &str, payload: &str) -> String {
     let mut signature = String::new();
     RequestSigner::new(credentials(secret)).expect("a key").sign(payload, &mut signature);
     signature

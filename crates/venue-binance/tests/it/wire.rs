@@ -2,13 +2,14 @@
 
 use serde_json::json;
 use tickpath_market::{ClientOrderId, NewOrder, OrderType, Price, Request, SelfTradeMode, Side, TimeInForce};
-use tickpath_venue_binance::{BinanceLineConfig, RequestSigner};
+use tickpath_venue_binance::BinanceLineConfig;
 
 use crate::driver::{
     API_KEY, Driver, PRIVATE_KEY, SECRET_KEY, buy, cancel, config, credentials, placed, replace, status,
 };
 use crate::exchange::{Received, ScriptedExchange};
 use crate::frames::{EventFrame, text_of};
+use crate::signatures::sign;
 
 /// Returns a request with its time and its signature replaced.
 fn masked(request: &Received) -> String {
@@ -24,12 +25,6 @@ fn payload(request: &Received) -> String {
     names.sort();
     let pairs: Vec<String> = names.iter().map(|name| format!("{name}={}", request.param(name))).collect();
     pairs.join("&")
-}
-
-fn signature(secret: &str, payload: &str) -> String {
-    let mut signature = String::new();
-    RequestSigner::new(credentials(secret)).expect("a key").sign(payload, &mut signature);
-    signature
 }
 
 #[test]
@@ -155,7 +150,7 @@ fn a_session_is_logged_on_with_a_signature_and_its_requests_have_none() {
     ];
     assert_eq!(received[..5], expected);
     let logon = exchange.of_method("session.logon").pop().expect("a logon");
-    assert_eq!(logon.param("signature"), signature(PRIVATE_KEY, &payload(&logon)));
+    assert_eq!(logon.param("signature"), sign(PRIVATE_KEY, &payload(&logon)));
     assert!(!received[5].contains("apiKey") && !received[5].contains("signature"), "{}", received[5]);
 }
 
@@ -174,6 +169,6 @@ fn a_secret_key_signs_each_request() {
     assert_eq!(methods, [subscribe, "openOrders.status", "openOrders.status", "order.place", "order.cancel"]);
     for request in &signed {
         assert_eq!(request.param("apiKey"), API_KEY, "{}", request.text);
-        assert_eq!(request.param("signature"), signature(SECRET_KEY, &payload(request)), "{}", request.text);
+        assert_eq!(request.param("signature"), sign(SECRET_KEY, &payload(request)), "{}", request.text);
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::traders::Trader;
-use crate::trial::{API, Trial, limit, with};
+use crate::trial::{API, Trial, assert_fields, limit, with};
 
 const ALICE: Trader = Trader::Alice;
 
@@ -13,13 +13,6 @@ fn subscribed() -> (Trial, usize) {
     let api = trial.connect(API);
     trial.result(api, "userDataStream.subscribe.signature", ALICE.signed(json!({})));
     (trial, api)
-}
-
-/// Asserts that an object has these fields.
-fn assert_fields(object: &Value, fields: &Value) {
-    for (name, value) in fields.as_object().expect("fields") {
-        assert_eq!(&object[name], value, "{name} of {object}");
-    }
 }
 
 #[test]

@@ -4,14 +4,7 @@ use serde_json::{Value, json};
 use tickpath_web_client::HttpRequest;
 
 use crate::traders::Trader;
-use crate::trial::{API, Trial, limit};
-
-/// Asserts that an object has these fields.
-fn assert_fields(object: &Value, fields: &Value) {
-    for (name, value) in fields.as_object().expect("fields") {
-        assert_eq!(&object[name], value, "{name} of {object}");
-    }
-}
+use crate::trial::{API, Trial, assert_fields, limit};
 
 #[test]
 fn requests_change_and_list_the_subscriptions() {

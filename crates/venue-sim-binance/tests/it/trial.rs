@@ -238,6 +238,13 @@ pub fn without(mut params: Value, name: &str) -> Value {
     params
 }
 
+/// Asserts that an object has these fields.
+pub fn assert_fields(object: &Value, fields: &Value) {
+    for (name, value) in fields.as_object().expect("fields") {
+        assert_eq!(&object[name], value, "{name} of {object}");
+    }
+}
+
 pub fn price(text: &str) -> Price {
     text.parse().expect("a price")
 }
