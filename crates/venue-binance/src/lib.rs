@@ -90,6 +90,5 @@ mod terms;
 pub use config::{BinanceLineConfig, LineInstrument, RequestLimits, SPOT_ORDERS};
 pub use credentials::{ApiCredentials, CredentialsError};
 pub use line::{BinanceLine, BinanceLineError};
-pub use outgoing::SendStamps;
 pub use requests::REFUSED_BY_LINE;
 pub use signer::RequestSigner;

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use tickpath_clock::{CalibrationError, Clock, HostClock};
 use tickpath_market::{Request, SCALE};
-use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState};
+use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState, SendStamps};
 use tickpath_web_client::{WebClientError, WebSocketClient, WebSocketConfig};
 
 use crate::CredentialsError;
@@ -13,7 +13,7 @@ use crate::config::{BinanceLineConfig, LineInstrument};
 use crate::encode::RequestEncoder;
 use crate::instruments::{InstrumentTable, MAX_SYMBOL};
 use crate::orders::LineOrders;
-use crate::outgoing::{Outgoing, SendStamps};
+use crate::outgoing::Outgoing;
 use crate::session::{LineSession, Phase, SessionBounds};
 use crate::signer::RequestSigner;
 

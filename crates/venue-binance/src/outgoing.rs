@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tickpath_clock::{Clock, HostClock};
-use tickpath_venue::LineSendError;
+use tickpath_venue::{LineSendError, SendStamps};
 use tickpath_web_client::{WebSocketClient, WebSocketSendError};
 
 use crate::budget::{RequestBudget, RequestCost};
@@ -18,15 +18,6 @@ const WEIGHT_PAUSE_MS: u64 = 60_000;
 const BAN_PAUSE_MS: u64 = 120_000;
 /// Longest ban of the exchange.
 const MAX_PAUSE_MS: u64 = 3 * 24 * 3_600_000;
-
-/// Times of the last request, in ticks of the host's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SendStamps {
-    /// The request was written as text.
-    pub encoded: u64,
-    /// The socket, or the buffer before it, has taken the text.
-    pub written: u64,
-}
 
 /// Purpose of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +70,7 @@ impl Outgoing {
             WebSocketSendError::Down => LineSendError::Down,
         })?;
         self.budget.spend(cost, now);
-        Ok(SendStamps { encoded, written: self.clock.ticks() })
+        Ok(SendStamps { encoded, ready: client.last_ready(), written: self.clock.ticks() })
     }
 
     /// Sends a query of the line itself; `write` gets its id and the exchange's time. Returns false if there is no room

@@ -4,7 +4,7 @@ use tickpath_clock::Clock;
 use tickpath_market::{
     CancelOrder, ExecType, ExecutionReport, NewOrder, OrdStatus, ReplaceOrder, Request, StatusRequest,
 };
-use tickpath_venue::{LineSendError, TOO_LATE};
+use tickpath_venue::{LineSendError, SendStamps, TOO_LATE};
 use tickpath_web_client::WebSocketClient;
 
 use crate::budget::{RequestCost, Urgency};
@@ -14,7 +14,6 @@ use crate::jobs::JobKind;
 use crate::list_job::ListJob;
 use crate::order_job::{JobPurpose, OrderJob};
 use crate::orders::{LineOrder, PendingReplace, ReplaceStep};
-use crate::outgoing::SendStamps;
 use crate::pending::{PendingRequest, RequestKind};
 use crate::reports::{RefusedRequest, detail};
 use crate::session::{LineSession, Phase};

@@ -7,7 +7,7 @@
 //! ```
 
 use tickpath_clock::{Clock, HostClock};
-use tickpath_venue::{LineEvent, ResumeState};
+use tickpath_venue::{LineEvent, ResumeState, SendStamps};
 use tickpath_web_client::{WebSocketClient, WebSocketEvent};
 
 use crate::connect_steps::ConnectSteps;
@@ -16,7 +16,7 @@ use crate::jobs::StatusJobs;
 use crate::json;
 use crate::message::LineFrame;
 use crate::orders::LineOrders;
-use crate::outgoing::{Outgoing, SendStamps};
+use crate::outgoing::Outgoing;
 use crate::pending::PendingRequests;
 use crate::scan;
 

@@ -100,6 +100,6 @@ mod traded_instruments;
 
 pub use config::{DEMO_PRIVATE_URL, LineInstrument, OkxLineConfig, OkxLineError, PRIVATE_URL, REST_URL};
 pub use credentials::{ApiCredentials, CredentialsError};
-pub use line::{OkxLine, SendStamps};
+pub use line::OkxLine;
 pub use reasons::{CANCELED_BY_OKX, NO_MULTIPLE, NOT_SUPPORTED, OTHER_CODE, UNKNOWN_INSTRUMENT};
 pub use signature::signature;

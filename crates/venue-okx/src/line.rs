@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::Request;
-use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState};
+use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState, SendStamps};
 use tickpath_web_client::{WebSocketClient, WebSocketConfig, WebSocketSendError};
 
 use crate::config::{OkxLineConfig, OkxLineError};
@@ -17,15 +17,6 @@ pub struct OkxLine {
     session: TradingSession,
     clock: HostClock,
     stamps: SendStamps,
-}
-
-/// Times of the last request that was sent, in ticks of this host's clock; zero before the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SendStamps {
-    /// The message was written.
-    pub encoded: u64,
-    /// The message was with the operating system, or waited in the line because the socket was full.
-    pub written: u64,
 }
 
 impl OkxLine {
@@ -108,7 +99,7 @@ impl Line for OkxLine {
             WebSocketSendError::Full => LineSendError::Full,
             WebSocketSendError::Down => LineSendError::Down,
         })?;
-        self.stamps = SendStamps { encoded, written: self.clock.ticks() };
+        self.stamps = SendStamps { encoded, ready: self.client.last_ready(), written: self.clock.ticks() };
         self.session.note_sent(sent, instrument, request);
         Ok(())
     }

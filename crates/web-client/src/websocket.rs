@@ -166,6 +166,16 @@ impl WebSocketClient {
         self.send(Message::text(text))
     }
 
+    /// Returns when the bytes of the last message were ready for the socket, framed and encrypted, in ticks; zero before
+    /// the first.
+    #[inline]
+    pub fn last_ready(&self) -> u64 {
+        match &self.state {
+            ClientState::Up(socket) => socket.get_ref().last_ready(),
+            _ => 0,
+        }
+    }
+
     /// Sends a ping without content.
     pub fn send_ping(&mut self) -> Result<(), WebSocketSendError> {
         self.send(Message::Ping(Bytes::new()))

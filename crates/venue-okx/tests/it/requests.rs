@@ -5,8 +5,8 @@ use tickpath_market::{
     ClientOrderId, ExecType, MassCancel, NewOrder, OrdStatus, OrderType, Price, Quantity, ReplaceOrder, Request,
     SelfTradeMode, Side, SymbolId, TimeInForce, TradeMode,
 };
-use tickpath_venue::{Line, LineSendError};
-use tickpath_venue_okx::{NO_MULTIPLE, NOT_SUPPORTED, SendStamps, UNKNOWN_INSTRUMENT};
+use tickpath_venue::{Line, LineSendError, SendStamps};
+use tickpath_venue_okx::{NO_MULTIPLE, NOT_SUPPORTED, UNKNOWN_INSTRUMENT};
 
 use crate::harness::{LineUnderTest, cancel, essence, new_order, replace};
 use crate::rows::name;
@@ -150,8 +150,8 @@ fn the_times_of_the_last_send_are_known() {
     let clock = HostClock::get().expect("this host has a clock");
     let before = clock.ticks();
     test.send(0, &Request::New(new_order(1)));
-    let SendStamps { encoded, written } = test.line.last_send();
-    assert!(before <= encoded && encoded <= written && written <= clock.ticks());
+    let SendStamps { encoded, ready, written } = test.line.last_send();
+    assert!(before <= encoded && encoded <= ready && ready <= written && written <= clock.ticks());
 }
 
 #[test]
