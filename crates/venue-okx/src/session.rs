@@ -27,7 +27,7 @@ use crate::order_update::{OrderUpdate, RawOrder};
 use crate::outstanding::{OrderOperation, OutstandingRequests, SentRequest};
 use crate::ping_timer::{PingCheck, PingTimer};
 use crate::push_scan::scan_push;
-use crate::reasons::{NOT_SUPPORTED, UNKNOWN_INSTRUMENT};
+use crate::reasons::UNKNOWN_INSTRUMENT;
 use crate::reconciliation::Reconciliation;
 use crate::report_outbox::ReportOutbox;
 use crate::request_writer::{LocalRefusal, RequestWriter};
@@ -43,8 +43,6 @@ const MAX_SHOWN: usize = 200;
 
 const UNKNOWN_HERE: LocalRefusal =
     LocalRefusal { reason: UNKNOWN_INSTRUMENT, text: "the line to OKX does not have this instrument; configure it" };
-const NOT_AT_OKX: LocalRefusal =
-    LocalRefusal { reason: NOT_SUPPORTED, text: "the line to OKX cannot send this kind of request" };
 
 /// A connection, and what the line keeps between two.
 pub(crate) struct TradingSession {
@@ -255,16 +253,7 @@ impl TradingSession {
         }
         let instrument = self.ledger.instruments.get(index);
         let expires_ms = self.work.rest.venue_ns(sent.at) / 1_000_000 + self.times.valid_ms;
-        let written = match request {
-            Request::New(new) => self.writer.write_new(number, new, instrument, expires_ms),
-            Request::Replace(replace) => self.writer.write_replace(number, replace, instrument, expires_ms),
-            Request::Cancel(cancel) => {
-                self.writer.write_cancel(number, cancel, instrument);
-                Ok(())
-            }
-            _ => Err(NOT_AT_OKX),
-        };
-        match written {
+        match self.writer.write(number, request, instrument, expires_ms) {
             Ok(()) => Ok(PreparedRequest::Message(sent, index)),
             Err(refusal) => Ok(self.refuse(&sent, refusal)),
         }
