@@ -50,6 +50,7 @@ impl OkxLine {
     }
 
     fn turn(&mut self, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<usize, String> {
+        self.start_connect();
         let Self { client, session, .. } = self;
         let polled = client.poll(&mut |event| {
             session.take_event(event);
@@ -59,11 +60,21 @@ impl OkxLine {
         if let Some(why) = session.take_failure() {
             return Err(format!("{}: {why}", client.address()));
         }
-        let received = polled.map_err(|lost| lost.0)?;
+        let received = polled.map_err(|lost| {
+            session.note_loss(&lost.0);
+            lost.0
+        })?;
         let advanced = session.advance();
         let passed_on = session.pass_on(take);
         let done = received + passed_on + advanced.map_err(|why| format!("{}: {why}", client.address()))?;
         Ok(done + self.send_texts())
+    }
+
+    /// Connects the socket, once the session begins its connect.
+    fn start_connect(&mut self) {
+        if self.session.start() {
+            self.client.connect();
+        }
     }
 
     /// Sends the texts that wait. If the client is full or down, they wait for the next turn, which brings the loss, too.
@@ -88,7 +99,8 @@ impl Line for OkxLine {
     fn connect(&mut self, resume: &ResumeState) {
         self.session.end();
         self.session.begin(resume);
-        self.client.connect();
+        self.client.close();
+        self.start_connect();
     }
 
     #[inline]

@@ -6,10 +6,10 @@ use tickpath_market::{
     SelfTradeMode, Side, SymbolId, TimeInForce, TradeMode,
 };
 use tickpath_venue::{Line, LineSendError, SendStamps};
-use tickpath_venue_okx::{NO_MULTIPLE, NOT_SUPPORTED, UNKNOWN_INSTRUMENT};
+use tickpath_venue_okx::{NO_MULTIPLE, NOT_SUPPORTED, OrderEncoder, UNKNOWN_INSTRUMENT};
 
-use crate::harness::{LineUnderTest, cancel, essence, new_order, replace};
-use crate::rows::name;
+use crate::harness::{LineUnderTest, cancel, config, essence, new_order, replace};
+use crate::rows::{OMS, name};
 
 /// Checks the text that a request becomes. `{1}` in it is the name of order 1, and the expiry is 0.
 fn check(test: &mut LineUnderTest, number: u64, request: &Request, expected: &str) {
@@ -100,6 +100,23 @@ fn amendments_and_cancels_are_written_as_okx_reads_them() {
     let expected =
         r#"{"id":"18446744073709551614","op":"cancel-order","args":[{"instId":"BTC-USDT","clOrdId":"{1}"}]}"#;
     check(&mut test, u64::MAX - 1, &cancel(45, 1), expected);
+}
+
+#[test]
+fn the_encoder_writes_the_texts_of_the_line_into_one_buffer() {
+    let mut test = LineUnderTest::connected();
+    let instruments = config(&test.okx).instruments;
+    let mut encoder = OrderEncoder::new(&instruments, OMS).expect("the instruments are in order");
+    let buffer = encoder.encode(0, &Request::New(new_order(1)), 0).map(str::as_ptr);
+    for (number, request) in (0..).zip([Request::New(new_order(1)), replace(44, 1), cancel(45, 1)]) {
+        test.send(number, &request);
+        let expires = test.okx.requests()[number as usize]["expTime"].as_str().map_or(0, |ms| ms.parse().expect("ms"));
+        let text = encoder.encode(number, &request, expires).expect("OKX has such a request");
+        assert_eq!(Some(text), test.okx.texts().last().map(String::as_str));
+        assert_eq!(Some(text.as_ptr()), buffer, "the buffer is used again");
+    }
+    let elsewhere = NewOrder { symbol: SymbolId(8), ..new_order(1) };
+    assert_eq!(encoder.encode(0, &Request::New(elsewhere), 0), None);
 }
 
 #[test]
