@@ -11,12 +11,9 @@ use std::fmt::Write;
 
 use tickpath_market::SCALE;
 
-use crate::json::QUERY_PREFIX;
+use crate::json::{LIST_LIMIT, QUERY_PREFIX};
 use crate::signer::RequestSigner;
 use crate::terms::OrderTerms;
-
-/// Max entries of a list in an answer. A full list may have a successor.
-pub(crate) const LIST_LIMIT: usize = 1000;
 
 /// Id of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

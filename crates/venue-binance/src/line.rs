@@ -141,7 +141,13 @@ impl Line for BinanceLine {
         if session.phase == Phase::Down {
             return Ok(0);
         }
-        let polled = client.poll(&mut |event| session.handle(event, take)).map_err(|lost| lost.0);
+        let polled = client.poll(&mut |event| session.handle(event, take));
+        let polled = polled.map_err(|lost| {
+            if let Some(refusal) = client.refusal() {
+                session.out.note_refused_connect(refusal);
+            }
+            lost.0
+        });
         let advanced = polled.and_then(|arrived| {
             let done = session.advance(client, take).map_err(|why| format!("{}: {why}", client.address()))?;
             Ok(arrived + done)

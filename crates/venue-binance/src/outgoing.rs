@@ -3,13 +3,13 @@
 use serde_json::Value;
 use tickpath_clock::{Clock, HostClock};
 use tickpath_venue::{LineSendError, SendStamps};
-use tickpath_web_client::{WebSocketClient, WebSocketSendError};
+use tickpath_web_client::{UpgradeRefusal, WebSocketClient, WebSocketSendError};
 
 use crate::budget::{RequestBudget, RequestCost};
 use crate::connect_steps::ConnectStep;
 use crate::encode::{RequestEncoder, RequestId};
 use crate::exchange_clock::ExchangeClock;
-use crate::message::{Refusal, TOO_MANY_ORDERS};
+use crate::message::{BANNED, Refusal, TOO_MANY_ORDERS, is_rate_limit};
 
 const MS_NS: u64 = 1_000_000;
 /// Pauses after a refusal that names none, by its kind: orders, weight, and a ban.
@@ -122,16 +122,33 @@ impl Outgoing {
     pub(crate) fn note_rate_limit(&mut self, refusal: &Refusal, now: u64) {
         let number = |key: &str| refusal.data.get(key).and_then(Value::as_u64);
         let server_ms = number("serverTime").unwrap_or_else(|| self.exchange.ms(now));
-        let usual_ms = match (refusal.code, refusal.status) {
-            (TOO_MANY_ORDERS, _) => ORDERS_PAUSE_MS,
-            (_, 418) => BAN_PAUSE_MS,
-            _ => WEIGHT_PAUSE_MS,
-        };
-        let pause_ms = number("retryAfter").map_or(usual_ms, |until_ms| until_ms.saturating_sub(server_ms));
-        let pause = self.clock.calibration().ticks_of_ns(pause_ms.min(MAX_PAUSE_MS) * MS_NS);
+        let demanded_ms = number("retryAfter").map(|until_ms| until_ms.saturating_sub(server_ms));
         match refusal.code {
-            TOO_MANY_ORDERS => self.budget.block_orders(now + pause),
-            _ => self.budget.block(now + pause),
+            TOO_MANY_ORDERS => {
+                let until = self.end_of_pause(demanded_ms.unwrap_or(ORDERS_PAUSE_MS), now);
+                self.budget.block_orders(until);
+            }
+            _ => self.block(refusal.status, demanded_ms, now),
         }
+    }
+
+    /// Keeps all requests and the next connects back after a refused connect, if the exchange has refused it for the
+    /// number of requests.
+    pub(crate) fn note_refused_connect(&mut self, refusal: UpgradeRefusal) {
+        let status = u64::from(refusal.status);
+        if is_rate_limit(status) {
+            let demanded_ms = refusal.retry_after_s.map(|seconds| seconds.saturating_mul(1_000));
+            self.block(status, demanded_ms, self.clock.ticks());
+        }
+    }
+
+    fn block(&mut self, status: u64, demanded_ms: Option<u64>, now: u64) {
+        let usual_ms = if status == BANNED { BAN_PAUSE_MS } else { WEIGHT_PAUSE_MS };
+        let until = self.end_of_pause(demanded_ms.unwrap_or(usual_ms), now);
+        self.budget.block(until);
+    }
+
+    fn end_of_pause(&self, pause_ms: u64, now: u64) -> u64 {
+        now + self.clock.calibration().ticks_of_ns(pause_ms.min(MAX_PAUSE_MS) * MS_NS)
     }
 }

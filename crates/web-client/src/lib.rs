@@ -54,4 +54,4 @@ pub use config::WebSocketConfig;
 pub use error::{HttpError, WebClientError, WebSocketLost, WebSocketSendError};
 pub use https::{HttpRequest, HttpResponse, HttpsClient, PendingResponse};
 pub use timed_stream::{FrameArrival, TimedStream};
-pub use websocket::{WebSocketClient, WebSocketEvent};
+pub use websocket::{UpgradeRefusal, WebSocketClient, WebSocketEvent};
