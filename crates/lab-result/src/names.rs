@@ -173,7 +173,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("knee_depth", "The smallest depth with nine tenths of the best throughput."),
     (
         "message_ns",
-        "From the publish call until the script has the message, or until the reply if no subscriber is watched; from the intended time on our own bus: the median.",
+        "From the publish call until the script has the message, or until the reply if no subscriber is watched; from the intended time on our own bus: the median. Of calls to an exchange until they return, and of its messages from their read: the mean of the middle half.",
     ),
     (
         "stages_sum_percent",
