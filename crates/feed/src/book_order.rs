@@ -12,11 +12,11 @@
 //! is alive. An update that was received before is a duplicate. Any other update is a gap, one with a lower number too,
 //! because the update with a reset is missing before it.
 //!
-//! A snapshot may be older or newer than the held updates, which follow each other. They complete an older one if one of
-//! them follows it; otherwise updates between are missing, and the snapshot is a gap. After a newer one, updates up to
-//! its number are dropped until the first that follows, at most as many as a book may hold. If the snapshot comes from
-//! elsewhere ([`BookUpdate::may_overlap`]), that first update may begin below its number: quantities are absolute, so
-//! an update is complete if it covers the numbers from below to beyond the snapshot.
+//! A snapshot may be older or newer than the held updates, which follow each other. They complete an older one if one
+//! of them follows it; otherwise updates between are missing, and the snapshot is a gap. After a newer one, updates up
+//! to its number are dropped until the first that follows, at most as many as a book may hold. If the snapshot comes
+//! from elsewhere ([`BookUpdate::may_overlap`]), that first update may begin below its number: quantities are absolute,
+//! so an update is complete if it covers the numbers from below to beyond the snapshot.
 //!
 //! | exchange        | `previous`       | snapshot                                                              |
 //! |-----------------|------------------|-----------------------------------------------------------------------|
