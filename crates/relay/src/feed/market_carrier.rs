@@ -209,10 +209,9 @@ impl<'a> MarketCarrier<'a> {
         self.connections[index].is_up
     }
 
-    /// Returns whether a connection, whose end is announced, can be made again without a loss.
-    pub fn is_replaceable(&self, index: usize) -> bool {
-        let mut others = self.connections.iter().enumerate().filter(|(other, _)| *other != index);
-        self.connections[index].is_ending && others.any(|(_, connection)| connection.is_up)
+    /// Returns whether the exchange has announced the end of a connection.
+    pub fn is_ending(&self, index: usize) -> bool {
+        self.connections[index].is_ending
     }
 
     /// Returns the connection to ask for snapshots, with the books that await one.
@@ -270,10 +269,15 @@ impl<'a> MarketCarrier<'a> {
         let settled = ended.and_then(|()| self.settle_losses());
         let totals = &mut self.publication.totals;
         (totals.raw_frames, totals.raw_missing) = (0, 0);
-        for raw in self.raw.drain(..) {
+        for (index, raw) in self.raw.drain(..).enumerate() {
             let (path, counts, failed) = raw.finish();
             totals.raw_frames += counts.written;
             totals.raw_missing += counts.missing;
+            // A spare connection that was never used leaves no file.
+            let failed = match failed {
+                None if index > 0 && counts.written + counts.missing == 0 => std::fs::remove_file(&path).err(),
+                failed => failed,
+            };
             if let Some(reason) = failed {
                 (self.context.report)(&RelayError::RawFile(path, reason).to_string());
             }
