@@ -27,7 +27,8 @@ const STREAMS: [&str; 3] = ["quotes", "trades", "books"];
     after_help = "Messages are TopOfBook, Trade, BookLevel (a level each, with flags at the ends of an update) and \
                   FeedStatus (connections, gaps, validity of books). A message that the topic does not accept at once \
                   is lost: it is counted, and published as a gap. The file of --raw has a line a frame, 'LOCAL_UTC_NS \
-                  JSON', or 'LOCAL_UTC_NS #BASE64' of binary data."
+                  JSON', or 'LOCAL_UTC_NS #BASE64' of binary data, and 'LOCAL_UTC_NS #connect' before the frames of a \
+                  connection."
 )]
 pub struct FeedArgs {
     /// The exchange
@@ -56,8 +57,8 @@ pub struct FeedArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     #[arg(conflicts_with = "replay")]
     pub connections: u8,
-    /// Write all frames as they arrive to a new file; gzip if its name ends in .gz. The second connection has a file of
-    /// its own, FILE.1, or ticks.1.gz beside ticks.gz
+    /// Write all frames as they arrive to a new file; gzip if its name ends in .gz. A second connection, and one that
+    /// takes over from another, has a file of its own, FILE.1, or ticks.1.gz beside ticks.gz
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub raw: Option<PathBuf>,
     /// Read the frames of a file of --raw, instead of connecting to the exchange
@@ -75,7 +76,7 @@ pub struct FeedArgs {
     /// File of the only trusted certificate authorities; default: those of the system
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub ca: Option<PathBuf>,
-    /// Time without a frame of any connection after which a silence is reported, in seconds
+    /// Time without market data on any connection after which a silence is reported, in seconds
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub silence: f64,
     /// End after this many messages, or a few more: an update of a book is published whole
@@ -116,7 +117,8 @@ pub fn run(args: &FeedArgs) -> anyhow::Result<CliOutcome> {
             let endpoints =
                 FeedEndpoints { url: args.url.as_deref(), rest_url: args.rest_url.as_deref(), ca: args.ca.as_deref() };
             let open = |_| args.exchange.open_feed(&endpoints, subscription.clone());
-            let feeds = (0..args.connections).map(open).collect::<Result<Vec<_>, _>>().map_err(CliUsageError::from)?;
+            // One more is spare.
+            let feeds = (0..=args.connections).map(open).collect::<Result<Vec<_>, _>>().map_err(CliUsageError::from)?;
             let watch = begin()?;
             watch.run(&[], |outside| carry(&config, feeds, &meter, outside))?
         }
@@ -164,7 +166,8 @@ fn summary(totals: &FeedTotals) -> String {
     for (name, delays, note) in stages.iter().filter(|(_, delays, _)| delays.count() > 0) {
         text += &format!("{name}: {}{note}\n", delays_text(delays));
     }
-    for (index, connection) in totals.connections.iter().enumerate() {
+    let used = totals.connections.iter().enumerate().filter(|(_, connection)| connection.attempts > 0);
+    for (index, connection) in used {
         text += &format!("connection {index}: {}\n", connection_text(connection));
     }
     text
