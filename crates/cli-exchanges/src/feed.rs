@@ -130,7 +130,7 @@ pub fn run(args: &FeedArgs) -> anyhow::Result<CliOutcome> {
             let endpoints =
                 FeedEndpoints { url: args.url.as_deref(), rest_url: args.rest_url.as_deref(), ca: args.ca.as_deref() };
             let FeedArgs { format, key, snapshot_depth, .. } = args.clone();
-            let choices = FeedChoices { format, key, snapshot_depth };
+            let choices = FeedChoices { format, key, snapshot_depth, keeps_frames: args.raw.is_some() };
             let connections = usize::from(args.connections);
             let feeds = args.exchange.open_feeds(&endpoints, &choices, &subscription, connections);
             let feeds = feeds.map_err(CliUsageError::from)?;

@@ -45,6 +45,8 @@ pub struct FeedChoices {
     pub key: Option<KeySource>,
     /// Levels of a book's snapshot on each side, where a REST interface has the snapshots.
     pub snapshot_depth: Option<SnapshotDepth>,
+    /// The raw frames of each connection are kept, and must have snapshots of their own.
+    pub keeps_frames: bool,
 }
 
 /// Format of an exchange's messages.
@@ -112,6 +114,7 @@ impl FeedExchange {
                     rest_url: endpoints.rest_url.map_or(own.rest_url, str::to_owned),
                     ca: endpoints.ca.map(PathBuf::from),
                     snapshot_depth: choices.snapshot_depth.unwrap_or(own.snapshot_depth),
+                    snapshots_per_connection: choices.keeps_frames,
                     ..own
                 };
                 let feeds = BinanceFeed::several(&config, connections).map_err(usage)?;
@@ -121,7 +124,7 @@ impl FeedExchange {
     }
 
     fn refuse_binance_choices(self, choices: &FeedChoices) -> Result<(), ExchangeUsageError> {
-        let FeedChoices { format, key, snapshot_depth } = choices;
+        let FeedChoices { format, key, snapshot_depth, keeps_frames: _ } = choices;
         let refused = match (format, key, snapshot_depth) {
             (FeedFormat::Sbe, ..) => "--format sbe is for binance alone",
             (_, Some(_), _) => "--key is for binance alone",

@@ -49,6 +49,9 @@ pub struct BinanceFeedConfig {
     pub book_stream: String,
     /// Levels of a book's snapshot on each side.
     pub snapshot_depth: SnapshotDepth,
+    /// Snapshots follow each connect, also while another feed of the same market data is up, so that the raw frames of
+    /// each connection are complete by themselves.
+    pub snapshots_per_connection: bool,
     /// Time without any arrival after which a connection is lost, in nanoseconds.
     pub silence_ns: u64,
     /// Age of a connection at which the feed reports `Maintenance`, in nanoseconds.
@@ -68,6 +71,7 @@ impl BinanceFeedConfig {
             time_unit: TimeUnit::Millisecond,
             book_stream: "depth@100ms".to_owned(),
             snapshot_depth: SnapshotDepth::default(),
+            snapshots_per_connection: false,
             silence_ns: SPOT_SILENCE_NS,
             renew_after_ns: RENEW_AFTER_NS,
         }

@@ -91,7 +91,8 @@ impl BinanceFeed {
             return Err(BinanceFeedError::MicrosecondsOfFutures);
         }
         let weight = snapshot_depth.weight(*market).ok_or(BinanceFeedError::DepthOfFutures(*snapshot_depth))?;
-        let offer = SnapshotOffer { market: *market, depth: *snapshot_depth, weight };
+        let is_per_connection = config.snapshots_per_connection;
+        let offer = SnapshotOffer { market: *market, depth: *snapshot_depth, weight, is_per_connection };
         let connections = (0..count).map(|_| connections_of(config)).collect::<Result<Vec<_>, _>>()?;
         let clock = HostClock::get()?;
         let client = HttpsClient::new(&config.rest_url, config.ca.as_deref())?;

@@ -37,8 +37,8 @@
 //! level beyond is unknown until an update names it.
 //!
 //! Feeds of the same market data ([`BinanceFeed::several`]) share the requests. A snapshot is requested once for all,
-//! and a feed that comes up while another one is up requests none: its books are complete by the other feed. A file of
-//! its raw frames then has no snapshot before the next gap.
+//! and a feed that comes up while another one is up requests none: its books are complete by the other feed. Where the
+//! raw frames of each connection are kept, `snapshots_per_connection` makes each of them complete by itself.
 //!
 //! Requests are at most two at a time, and use half of the weight that the exchange allows an address. A failed request
 //! is reported as a bad frame and repeated after a pause of its own, which grows up to a minute. A refusal of the

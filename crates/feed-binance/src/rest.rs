@@ -66,6 +66,8 @@ pub(crate) struct SnapshotOffer {
     pub(crate) market: BinanceMarket,
     pub(crate) depth: SnapshotDepth,
     pub(crate) weight: u32,
+    /// Each connect requests them, also while another feed is up.
+    pub(crate) is_per_connection: bool,
 }
 
 /// A feed's share of the requests. A dropped feed waits for no answer.
@@ -102,15 +104,19 @@ impl RestQueue {
     }
 
     /// Notes that the feed is up: requests the exchange's time and, with books, each snapshot. While another feed is
-    /// up, the books have their snapshots by that feed, and this feed waits for those that are pending.
+    /// up, the books may have their snapshots by that feed, and this feed waits for those that are pending.
     pub(crate) fn join(&self, has_books: bool) {
         let mut shared = self.lock();
-        let is_first = !shared.feeds.iter().any(|share| share.is_up);
+        let is_alone = !shared.feeds.iter().any(|share| share.is_up);
+        let is_per_connection = shared.offer.is_per_connection;
         shared.feeds[self.feed].is_up = true;
         shared.request(self.feed, RestRequest::Time);
         let instruments = if has_books { shared.names.len() } else { 0 };
         for request in (0..instruments).map(RestRequest::Snapshot) {
-            if is_first || shared.rows[request.row()].is_pending {
+            if is_per_connection && shared.is_in_flight(request) {
+                // The answer may be older than this connection.
+                shared.rows[request.row()].late_feeds.push(self.feed);
+            } else if is_per_connection || is_alone || shared.rows[request.row()].is_pending {
                 shared.request(self.feed, request);
             }
         }
@@ -195,6 +201,8 @@ struct RequestRow {
     is_pending: bool,
     /// Feeds that wait for the answer.
     feeds: Vec<usize>,
+    /// Feeds that wait for an answer to a later request than the one in flight.
+    late_feeds: Vec<usize>,
     /// Failures since the last good answer.
     failures: u32,
 }
@@ -213,6 +221,10 @@ impl SharedRequests {
         }
     }
 
+    fn is_in_flight(&self, request: RestRequest) -> bool {
+        self.in_flight.iter().any(|(begun, _)| *begun == request)
+    }
+
     /// Notes that a feed waits for an answer.
     fn wait(&mut self, feed: usize, request: RestRequest) {
         let feeds = &mut self.rows[request.row()].feeds;
@@ -225,7 +237,8 @@ impl SharedRequests {
         self.feeds[feed] = FeedShare::default();
         for row in &mut self.rows {
             row.feeds.retain(|waiting| *waiting != feed);
-            row.is_pending &= !row.feeds.is_empty();
+            row.late_feeds.retain(|waiting| *waiting != feed);
+            row.is_pending &= !(row.feeds.is_empty() && row.late_feeds.is_empty());
         }
         let rows = &self.rows;
         self.waiting.retain(|(request, _)| rows[request.row()].is_pending);
@@ -293,15 +306,18 @@ impl SharedRequests {
         if request == RestRequest::Time {
             row.failures = 0;
         }
+        let late_feeds = mem::take(&mut row.late_feeds);
         for feed in mem::take(&mut row.feeds) {
             self.feeds[feed].answers.push_back(answer.clone());
         }
+        late_feeds.into_iter().for_each(|feed| self.request(feed, request));
     }
 
     /// Reports a failure to the feed that polls, and requests the same again after a pause.
     fn fail(&mut self, feed: usize, request: RestRequest, why: &str, response: Option<&HttpResponse>, now: u64) {
         let row = &mut self.rows[request.row()];
         row.is_pending = true;
+        row.feeds.append(&mut row.late_feeds);
         let (pause_ns, not_before) = match response.filter(|response| is_of_address(response)) {
             Some(refusal) => {
                 let pause_ns = demanded_pause_ns(refusal).max(growing_pause_ns(self.refusals));

@@ -131,6 +131,21 @@ fn feeds_of_the_same_data_share_a_snapshot() {
 }
 
 #[test]
+fn each_connection_has_its_snapshot_if_that_is_configured() {
+    let exchange = ScriptedExchange::start();
+    let [(first, before), (second, after)] = [100, 200].map(depth);
+    exchange.reply(SPOT_DEPTH, first);
+    exchange.reply(SPOT_DEPTH, second);
+    let config = at(&exchange, BinanceFeedConfig::spot(everything()));
+    let config = BinanceFeedConfig { snapshots_per_connection: true, ..config };
+    let mut drivers = BinanceFeed::several(&config, 2).expect("two feeds").into_iter().map(FeedDriver::begin);
+    let (mut one, mut other) = (drivers.next().expect("a feed"), drivers.next().expect("another feed"));
+    one.until_market(&before);
+    other.until_market(&after);
+    assert_eq!(exchange.requests(SPOT_DEPTH), 2);
+}
+
+#[test]
 fn a_pending_snapshot_outlasts_the_feed_that_requested_it() {
     let exchange = ScriptedExchange::start();
     let (reply, snapshot) = depth(100);
