@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use tickpath_clock::Wait;
-use tickpath_exchanges::{FeedEndpoints, FeedExchange, number_instruments, read_feed_table};
+use tickpath_exchanges::{
+    FeedChoices, FeedEndpoints, FeedExchange, FeedFormat, KeySource, SnapshotDepth, number_instruments, read_feed_table,
+};
 use tickpath_feed::Subscription;
 use tickpath_lab_report::duration;
 use tickpath_market::replay::ReplaySpeed;
@@ -76,6 +78,18 @@ pub struct FeedArgs {
     /// File of the only trusted certificate authorities; default: those of the system
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub ca: Option<PathBuf>,
+    /// Format of the exchange's messages; --replay reads both
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, conflicts_with = "replay")]
+    pub format: FeedFormat,
+    /// API key for --format sbe: TOML file with key, which only its owner may use (mode 0600), or env:NAME for a
+    /// variable of the environment
+    #[arg(long, value_name = "FILE|env:NAME", conflicts_with = "replay")]
+    pub key: Option<KeySource>,
+    /// Levels of a book's snapshot on each side, at binance and binance-futures: 100, 500, 1000 or 5000 (spot alone);
+    /// default: 1000. A book is complete to this depth only. The exchange allows 6,000 units a minute of an address
+    /// (futures: 2,400), of which the snapshots use half; one costs 5, 25, 50 or 250 (futures: 5, 10 or 20)
+    #[arg(long, value_name = "N", conflicts_with = "replay")]
+    pub snapshot_depth: Option<SnapshotDepth>,
     /// Time without market data on any connection after which a silence is reported, in seconds
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub silence: f64,
@@ -116,9 +130,12 @@ pub fn run(args: &FeedArgs) -> anyhow::Result<CliOutcome> {
         None => {
             let endpoints =
                 FeedEndpoints { url: args.url.as_deref(), rest_url: args.rest_url.as_deref(), ca: args.ca.as_deref() };
-            let open = |_| args.exchange.open_feed(&endpoints, subscription.clone());
+            let FeedArgs { format, key, snapshot_depth, .. } = args.clone();
+            let choices = FeedChoices { format, key, snapshot_depth, keeps_frames: args.raw.is_some() };
             // One more is spare.
-            let feeds = (0..=args.connections).map(open).collect::<Result<Vec<_>, _>>().map_err(CliUsageError::from)?;
+            let connections = usize::from(args.connections) + 1;
+            let feeds = args.exchange.open_feeds(&endpoints, &choices, &subscription, connections);
+            let feeds = feeds.map_err(CliUsageError::from)?;
             let watch = begin()?;
             watch.run(&[], |outside| carry(&config, feeds, &meter, outside))?
         }
