@@ -1,4 +1,4 @@
-//! The strategy's side: our own process, or two processes in Python with ccxt at both ends.
+//! A watcher and a strategy in Python: ccxt at both ends, and a bus between them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,68 +10,18 @@ use tickpath_lab_harness::samples::{Samples, load};
 use tickpath_lab_harness::targets::TopicGuard;
 use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_result::{Run, Stage};
-use tickpath_lab_tools::python::Python;
 use tickpath_market::Price;
 
+use crate::client::{ScriptStack, is_redis};
 use crate::exchange::ExchangeRow;
+use crate::exchange_hops::{add_exchange_hops, count_orders, send_ticks};
 use crate::protocol::{ExchangeAccount, ViaExchange, tick_of};
-use crate::{RunFiles, Settings, add_exchange_hops, count_orders, send_ticks};
-
-/// The client of the exchange.
-#[derive(Debug, Clone)]
-pub enum ExchangeClient {
-    /// Our own: feed, strategy, OMS and line in a process.
-    Rust,
-    /// ccxt at both ends.
-    Scripts(ScriptStack),
-}
-
-/// A watcher and a strategy in Python, and the bus between them.
-#[derive(Debug, Clone)]
-pub struct ScriptStack {
-    /// URL of the bus.
-    url: String,
-    python: Python,
-}
+use crate::settings::{RunFiles, Settings};
 
 /// The scripts, and a module for each bus.
 const STACK: (&str, &str) = ("exchange_stack.py", include_str!("python/exchange_stack.py"));
 const REDIS_PY_MODULE: (&str, &str) = ("stack_redis_py.py", include_str!("python/stack_redis_py.py"));
 const TICKPATH_MODULE: (&str, &str) = ("stack_tickpath.py", include_str!("python/stack_tickpath.py"));
-
-impl ExchangeClient {
-    /// Name of our own client.
-    pub const RUST_NAME: &'static str = "rust";
-    /// Name of ccxt, on the command line.
-    pub const CCXT_NAME: &'static str = "ccxt";
-
-    /// Returns ccxt with this bus between its two processes.
-    pub fn ccxt(url: &str) -> Result<Self, LabError> {
-        let needed: &[&str] = if is_redis(url) { &["ccxt", "redis"] } else { &["ccxt", "tickpath"] };
-        Ok(Self::Scripts(ScriptStack { url: url.to_owned(), python: Python::with_packages(needed)? }))
-    }
-
-    /// Returns the name.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Rust => Self::RUST_NAME,
-            Self::Scripts(stack) if is_redis(&stack.url) => "ccxt, redis-py",
-            Self::Scripts(_) => "ccxt, tickpath",
-        }
-    }
-
-    pub(crate) fn describe(&self, run: &mut Run) {
-        run.client = self.name().to_owned();
-        let Self::Scripts(stack) = self else { return };
-        run.software.client = Some("ccxt".to_owned());
-        run.software.client_version = stack.python.version_of("ccxt").map(str::to_owned);
-        run.software.runtime = Some(stack.python.runtime.clone());
-    }
-}
-
-fn is_redis(url: &str) -> bool {
-    url.starts_with("redis")
-}
 
 #[derive(Serialize)]
 struct StackSettings<'a> {

@@ -267,7 +267,7 @@ impl RequestEncoder {
             RequestId::Number(number) => push_unsigned(&mut self.text, number),
             RequestId::Query(number) => {
                 self.text.push('"');
-                self.text.push_str(QUERY_PREFIX);
+                self.text.push(QUERY_PREFIX);
                 push_unsigned(&mut self.text, number);
                 self.text.push('"');
             }

@@ -36,7 +36,10 @@ pub fn run(workload: &Workload) -> anyhow::Result<CliOutcome> {
         Workload::Pipeline(args) => measure("pipeline", &args.output, |lab, result| pipeline::run(lab, args, result)),
         Workload::Clients(args) => measure("clients", &args.output, |lab, result| clients::run(lab, args, result)),
         Workload::Path(args) => measure("path", &args.output, |lab, result| {
-            args.warm.apply(lab, result, |lab, result| path::run(lab, args, result))
+            args.warm.apply(lab, result, |lab, result| match &args.via {
+                Some(via) => exchange_path::run(lab, args, via, result),
+                None => path::run(lab, args, result),
+            })
         }),
         Workload::Orders(args) => measure("orders", &args.output, |lab, result| {
             args.warm.apply(lab, result, |lab, result| orders::run(lab, args, result))

@@ -83,9 +83,6 @@ pub struct PathArgs {
 const CLIENTS: [&str; 3] = [TradingClient::NAMES[0], TradingClient::NAMES[1], ExchangeClient::CCXT_NAME];
 
 pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::Result<()> {
-    if let Some(via) = &args.via {
-        return super::exchange_path::run(lab, args, via, result);
-    }
     if args.client.iter().any(|client| client == ExchangeClient::CCXT_NAME) {
         bail_usage!("--client {} trades at an exchange; add --via okx or --via binance", ExchangeClient::CCXT_NAME);
     }

@@ -160,7 +160,7 @@ fn runs(result: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Returns the server named in the environment.
-fn redis() -> Option<String> {
+pub fn redis() -> Option<String> {
     let named = std::env::var("TICKPATH_REDIS").ok();
     if named.is_none() {
         eprintln!("left out: TICKPATH_REDIS names no server; scripts/brokers run -- starts one");
@@ -169,7 +169,7 @@ fn redis() -> Option<String> {
 }
 
 /// Lays out the package like a wheel, with the module built by Cargo.
-fn package(folder: &Path) -> Option<PathBuf> {
+pub fn package(folder: &Path) -> Option<PathBuf> {
     let module = std::env::current_exe().expect("a test has a path").with_file_name("lib_native.so");
     if !module.exists() {
         eprintln!("left out: the package's module is not built; cargo build -p tickpath-python makes it");

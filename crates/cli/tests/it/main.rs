@@ -15,6 +15,7 @@ mod drop_copies;
 mod duplicates;
 mod exchange;
 mod exchange_as;
+mod exchange_path;
 mod explained_clients;
 mod external_strategy;
 mod failures;
