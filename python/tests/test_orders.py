@@ -193,6 +193,32 @@ def test_the_exchange_honours_or_rejects_instructions(desk: Desk) -> None:
     assert "self_trade_mode=cancel_both " in journal and "trade_mode=isolated " in journal
 
 
+def test_an_order_is_named_by_its_client_id(desk: Desk) -> None:
+    with desk.open() as orders:
+        low, one = tp.units(61_000), tp.units("0.001")
+        id = orders.submit(BTC, tp.BUY, low, one, client_id="grid-7")
+        order_id = report(orders, of=id, exec_type="new").order_id
+        assert orders.client_id(order_id) == "grid-7" and orders.client_id(1) is None
+        denied = report(orders, of=orders.submit(BTC, tp.BUY, low, one, client_id="grid-7"), exec_type="denied")
+        assert denied.denial is not None and denied.denial.name == "DuplicateTextId"
+        status = report(orders, of=orders.status(client_id="grid-7"), exec_type="order_status")
+        assert (status.order_id, status.status) == (order_id, "new")
+        report(orders, of=orders.cancel(client_id="grid-7"), exec_type="canceled")
+        again = orders.submit(BTC, tp.BUY, low, one, client_id="grid-7")
+        report(orders, of=again, exec_type="new")
+        report(orders, of=orders.cancel(again), exec_type="canceled")
+        trigger = tp.when("BTCUSDT", "ask", at_most=ASK)
+        for refused in (
+            lambda: orders.cancel(),
+            lambda: orders.cancel(id, client_id="grid-7"),
+            lambda: orders.status(client_id="a b"),
+            lambda: orders.submit(BTC, tp.BUY, low, one, client_id="x" * 37),
+            lambda: orders.submit(BTC, tp.BUY, low, one, client_id="armed", trigger=trigger),
+        ):
+            with pytest.raises(ValueError):
+                refused()
+
+
 def test_own_request_id_is_known_before_the_call(desk: Desk) -> None:
     with desk.open() as orders:
         own = tp.now()

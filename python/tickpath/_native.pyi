@@ -921,6 +921,7 @@ class Orders:
         reduce_only: bool = False,
         self_trade: Literal["cancel_maker", "cancel_taker", "cancel_both"] | None = None,
         trade_mode: Literal["cash", "cross", "isolated"] | None = None,
+        client_id: str | None = None,
     ) -> int:
         """Sends a new order; returns the id for `cancel` and `replace`. A 'limit' order has a price, a 'market' order
         None; the order works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event that the order answers. `id` is
@@ -929,10 +930,13 @@ class Orders:
         `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
         names the order to cancel instead of a trade between two orders of one owner, None leaves that to the account's
         setting at the venue; `trade_mode` is the margin, None as the instrument requires. The simulated exchange knows
-        `post_only` alone, and rejects an order with any of the others.
+        `post_only` alone, and rejects an order with any of the others. `client_id` is a text of your own, up to 36
+        printable characters, which no open order of the account has; an order with a `trigger` has none.
         """
-    def cancel(self, id: int, *, cause: _Cause | None = None) -> int:
-        """Requests the cancellation of an order, by the id that `submit` returned; returns the id of this request."""
+    def cancel(self, id: int | None = None, *, cause: _Cause | None = None, client_id: str | None = None) -> int:
+        """Requests the cancellation of an order, by the id that `submit` returned, or by the `client_id` of an order of
+        any session of the account: its latest order with this text. Returns the id of this request.
+        """
     def replace(
         self, id: int, *, price: int, quantity: int, cause: _Cause | None = None, trigger: Trigger | None = None
     ) -> int:
@@ -944,10 +948,14 @@ class Orders:
         """Requests the cancellation of all open orders of this session and account, or of those in one symbol; returns
         the id of this request. Each order gets an answer of its own.
         """
-    def status(self, id: int) -> int:
-        """Queries the state of an order at the OMS, by the id that `submit` returned; returns the id of this request.
-        The answer is a Report whose `exec_type` is 'order_status', with the id of this request as its
-        `client_order_id`.
+    def status(self, id: int | None = None, *, client_id: str | None = None) -> int:
+        """Queries the state of an order at the OMS, by the id that `submit` returned, or by the `client_id` of an order
+        of any session of the account: its latest order with this text. Returns the id of this request. The answer is a
+        Report whose `exec_type` is 'order_status', with the id of this request as its `client_order_id`.
+        """
+    def client_id(self, order_id: int) -> str | None:
+        """Returns the `client_id` of an order by the OMS's id of the order, a report's `order_id`; None if the order
+        has none, or if the OMS has not reported the order to this session yet.
         """
     @property
     def open(self) -> dict[int, Report]:

@@ -37,6 +37,9 @@ pub enum tp_order_event_type {
     TP_TOLD_SAID_AGAIN = 10,
     /// The OMS took the requests from `from` on, up to `to`, and no longer knows them.
     TP_TOLD_FORGOTTEN = 11,
+    /// Client id of an order, before the order's first report and before each answer to a query: it has number, stamp,
+    /// is_live, client_order_id, order_id and account, and its sentence is the client id.
+    TP_TOLD_EXTENSION = 12,
 }
 
 /// Content of a report, by FIX's numbers (150).
@@ -115,6 +118,8 @@ pub enum tp_request {
     TP_REQUEST_CANCEL = 2,
     /// Request by tp_orders_replace.
     TP_REQUEST_REPLACE = 3,
+    /// Request by tp_orders_query.
+    TP_REQUEST_QUERY = 4,
 }
 
 /// Signed integer of 128 bits: high * 2^64 + low.
@@ -183,8 +188,8 @@ pub struct tp_order_event {
     pub from: u64,
     /// First number after the range; for TP_TOLD_OTHER_JOURNAL, the present journal.
     pub to: u64,
-    /// Reason and remedy, as text for people; empty if there is none. The text belongs to the library and stays valid
-    /// until the next poll of this session, or its close.
+    /// Reason and remedy, as text for people; the client id for TP_TOLD_EXTENSION; empty if there is none. The text
+    /// belongs to the library and stays valid until the next poll of this session, or its close.
     pub sentence: *const c_char,
     /// The venue's own reason code of a rejection; 0 if there is none.
     pub reason: u32,
@@ -228,6 +233,15 @@ impl tp_order_event {
             ClientEvent::Denied { number, stamp, denial } => {
                 Self { number: *number, stamp: *stamp, is_live: *number >= live_from, ..Self::of_denial(denial) }
             }
+            ClientEvent::Extension { number, stamp, extension } => Self {
+                number: *number,
+                stamp: *stamp,
+                is_live: *number >= live_from,
+                client_order_id: extension.client_order_id.0,
+                order_id: extension.order_id.0,
+                account: extension.account.0,
+                ..Self::of_type(tp_order_event_type::TP_TOLD_EXTENSION)
+            },
             ClientEvent::Gap { from, to } => Self::of_range(tp_order_event_type::TP_TOLD_GAP, *from, *to),
             ClientEvent::NotTaken { request, .. } => Self::of_request(tp_order_event_type::TP_TOLD_NOT_TAKEN, request),
             ClientEvent::InDoubt { request, .. } => Self::of_request(tp_order_event_type::TP_TOLD_IN_DOUBT, request),
@@ -303,10 +317,11 @@ impl tp_order_event {
 
     fn of_request(kind: tp_order_event_type, request: &Request) -> Self {
         let what = match request {
-            Request::New(_) | Request::Conditional(_) => tp_request::TP_REQUEST_SUBMIT as u32,
-            Request::Cancel(_) | Request::MassCancel(_) => tp_request::TP_REQUEST_CANCEL as u32,
+            Request::New(_) | Request::Conditional(_) | Request::Extended(_) => tp_request::TP_REQUEST_SUBMIT as u32,
+            Request::ByTextId(named) if named.is_status() => tp_request::TP_REQUEST_QUERY as u32,
+            Request::Cancel(_) | Request::MassCancel(_) | Request::ByTextId(_) => tp_request::TP_REQUEST_CANCEL as u32,
             Request::Replace(_) | Request::ReplaceConditional(_) => tp_request::TP_REQUEST_REPLACE as u32,
-            Request::Status(_) => 0,
+            Request::Status(_) => tp_request::TP_REQUEST_QUERY as u32,
         };
         Self { client_order_id: request.client_order_id().0, request: what, ..Self::of_type(kind) }
     }
@@ -318,6 +333,7 @@ pub fn explanation(event: &ClientEvent) -> String {
         ClientEvent::Denied { denial, .. } => return denial_reason(denial.code),
         ClientEvent::Disconnected { why } | ClientEvent::Failed { why } => return why.to_string(),
         ClientEvent::Connected(welcome) => return format!("session {} is connected", welcome.session),
+        ClientEvent::Extension { extension, .. } => return extension.text_id.to_string(),
         ClientEvent::Gap { .. } => "reports are missing and will not arrive; `tickpath orders` lists the open orders",
         ClientEvent::NotTaken { .. } => "the OMS has not taken it and never will; send it again if it still holds",
         ClientEvent::InDoubt { .. } => "the OMS may or may not have taken it; `tickpath orders` lists the open orders",

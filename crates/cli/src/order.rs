@@ -14,14 +14,17 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, MassCancel, MassCancelType,
-    NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, SelfTradeMode,
-    Side, StatusRequest, SymbolId, TimeInForce, TradeMode, Trigger,
+    AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, ExtendedOrder, MassCancel,
+    MassCancelType, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder,
+    Request, SelfTradeMode, Side, StatusRequest, SymbolId, TextId, TextIdAction, TextIdRequest, TimeInForce, TradeMode,
+    Trigger,
 };
 use tickpath_oms_client::{Client, ClientError, ClientEvent, Config as ClientConfig, Since};
 use tickpath_oms_core::Denial;
 use tickpath_oms_protocol::LogonRejectReason;
-use tickpath_oms_text::parse::{order_id, price, quantity, self_trade_mode, side, time_in_force, trade_mode};
+use tickpath_oms_text::parse::{
+    client_id, order_id, price, quantity, self_trade_mode, side, time_in_force, trade_mode,
+};
 use tickpath_oms_text::{denial_line, report_line};
 
 use crate::instruments::Instruments;
@@ -126,18 +129,24 @@ pub enum OrderCommand {
         /// Condition before the order is sent, 'NAME last|bid|ask >=|<= PRICE', one or two joined by 'and' or 'or'
         #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
         when: Option<String>,
+        /// Text id of the order, up to 36 printable characters, that no open order of the account has
+        #[arg(long, value_name = "TEXT", value_parser = client_id, conflicts_with = "when")]
+        client_id: Option<TextId>,
         #[command(flatten)]
         common: RequestArgs,
     },
-    /// Cancel an order of the same session, or with --order-id an order of any session
+    /// Cancel an order of the same session, or with --order-id or --client-id an order of any session
     #[command(after_help = EXIT_CODES)]
     Cancel {
         /// Client order id of the order
-        #[arg(required_unless_present = "order_id", conflicts_with = "order_id")]
+        #[arg(required_unless_present_any = ["order_id", "client_id"], conflicts_with_all = ["order_id", "client_id"])]
         original: Option<u64>,
         /// The OMS's id of the order, as `tickpath orders` prints it, for an order of any session
-        #[arg(long, value_name = "EPOCH.N", value_parser = order_id)]
+        #[arg(long, value_name = "EPOCH.N", value_parser = order_id, conflicts_with = "client_id")]
         order_id: Option<OrderId>,
+        /// Text id of the order, for an order of any session: the account's latest order with this text id
+        #[arg(long, value_name = "TEXT", value_parser = client_id)]
+        client_id: Option<TextId>,
         #[command(flatten)]
         common: RequestArgs,
     },
@@ -167,7 +176,7 @@ pub enum OrderCommand {
         #[command(flatten)]
         common: RequestArgs,
     },
-    /// Print the state of an order of the same session, or with --order-id of an order of any session
+    /// Print the state of an order of the same session, or with --order-id or --client-id of an order of any session
     #[command(after_help = STATUS_EXIT_CODES)]
     Status(StatusArgs),
 }
@@ -206,11 +215,18 @@ impl InstructionArgs {
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
     /// Client order id of the order
-    #[arg(value_name = "CLIENT_ORDER_ID", required_unless_present = "order_id", conflicts_with = "order_id")]
+    #[arg(
+        value_name = "CLIENT_ORDER_ID",
+        required_unless_present_any = ["order_id", "client_id"],
+        conflicts_with_all = ["order_id", "client_id"]
+    )]
     pub original: Option<u64>,
     /// The OMS's id of the order, as `tickpath orders` prints it, for an order of any session
-    #[arg(long, value_name = "EPOCH.N", value_parser = order_id)]
+    #[arg(long, value_name = "EPOCH.N", value_parser = order_id, conflicts_with = "client_id")]
     pub order_id: Option<OrderId>,
+    /// Text id of the order, for an order of any session: the account's latest order with this text id
+    #[arg(long, value_name = "TEXT", value_parser = client_id)]
+    pub client_id: Option<TextId>,
     /// Make the OMS query the venue now, and wait for the answer; for admins only
     #[arg(long)]
     pub ask_venue: bool,
@@ -219,14 +235,24 @@ pub struct StatusArgs {
 }
 
 impl StatusArgs {
-    pub fn status_request(&self, id: ClientOrderId) -> StatusRequest {
-        StatusRequest {
-            client_order_id: id,
-            original: ClientOrderId(self.original.unwrap_or_default()),
-            account: AccountId(self.common.account),
-            ..StatusRequest::default()
+    /// Returns the request for the state of the order that its session's id or its text id names.
+    pub fn status_request(&self, id: ClientOrderId) -> Request {
+        let account = AccountId(self.common.account);
+        match self.client_id {
+            Some(text_id) => by_text_id(id, account, text_id, TextIdAction::Status),
+            None => Request::Status(StatusRequest {
+                client_order_id: id,
+                original: ClientOrderId(self.original.unwrap_or_default()),
+                account,
+                ..StatusRequest::default()
+            }),
         }
     }
+}
+
+fn by_text_id(client_order_id: ClientOrderId, account: AccountId, text_id: TextId, action: TextIdAction) -> Request {
+    let action = action.code();
+    Request::ByTextId(TextIdRequest { client_order_id, account, text_id, action, ..TextIdRequest::default() })
 }
 
 pub fn run(args: &OrderCommandArgs) -> anyhow::Result<CliOutcome> {
@@ -280,7 +306,7 @@ impl OrderCommand {
     fn request(&self, instruments: &Instruments<'_>, id: ClientOrderId) -> anyhow::Result<Request> {
         let account = AccountId(self.common().account);
         Ok(match self {
-            Self::New { symbol, side, quantity, price, tif, instructions, when, .. } => {
+            Self::New { symbol, side, quantity, price, tif, instructions, when, client_id, .. } => {
                 let order = NewOrder {
                     client_order_id: id,
                     price: price.unwrap_or_default(),
@@ -292,11 +318,15 @@ impl OrderCommand {
                     time_in_force: tif.code(),
                     ..instructions.order()
                 };
-                match trigger(instruments, when.as_deref())? {
-                    Some(trigger) => Request::Conditional(ConditionalOrder { order, trigger }),
-                    None => Request::New(order),
+                match (trigger(instruments, when.as_deref())?, *client_id) {
+                    (Some(trigger), _) => Request::Conditional(ConditionalOrder { order, trigger }),
+                    (None, Some(text_id)) => {
+                        Request::Extended(ExtendedOrder { order, text_id, ..ExtendedOrder::default() })
+                    }
+                    (None, None) => Request::New(order),
                 }
             }
+            Self::Cancel { client_id: Some(text_id), .. } => by_text_id(id, account, *text_id, TextIdAction::Cancel),
             Self::Cancel { original, order_id, .. } => Request::Cancel(CancelOrder {
                 client_order_id: id,
                 original: ClientOrderId(original.unwrap_or_default()),
@@ -315,7 +345,7 @@ impl OrderCommand {
                     None => Request::Replace(replace),
                 }
             }
-            Self::Status(args) => Request::Status(args.status_request(id)),
+            Self::Status(args) => args.status_request(id),
             Self::MassCancel { symbol, .. } => Request::MassCancel(MassCancel {
                 client_order_id: id,
                 symbol: symbol.as_deref().map_or(Ok(SymbolId::default()), |name| instruments.number(name))?,
@@ -429,7 +459,8 @@ fn print_reports(
                 _ => {
                     printer.print(&denial_line(session, &denial));
                     if denial.code == Denial::UnknownOrder.code() {
-                        printer.print(if matches!(request, Request::Cancel(_)) { LOOK_UP } else { LOOK_UP_SESSION });
+                        let is_cancel = matches!(request, Request::Cancel(_) | Request::ByTextId(_));
+                        printer.print(if is_cancel { LOOK_UP } else { LOOK_UP_SESSION });
                     }
                     outcome = Some(CliOutcome::Lost);
                 }

@@ -131,7 +131,7 @@ fn check(replay: &Replay, from: u64) -> anyhow::Result<()> {
 /// Returns the report or the denial sent to a client; none for a message to a venue.
 fn sent_report(at: At, utc_ns: u64, output: &Output) -> Option<SentReport> {
     let (session, answer) = match output {
-        Output::Venue { .. } => return None,
+        Output::Venue { .. } | Output::Extension { .. } => return None,
         Output::Report { session, report } => (*session, ReportOrDenial::Report(*report)),
         Output::Denied { session, denied } => (*session, ReportOrDenial::Denied(*denied)),
     };

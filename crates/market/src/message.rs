@@ -69,12 +69,18 @@ codes! {
         ConditionalOrder = 37,
         /// [`ReplaceConditional`](crate::ReplaceConditional)
         ReplaceConditional = 38,
+        /// [`ExtendedOrder`](crate::ExtendedOrder)
+        ExtendedOrder = 39,
+        /// [`TextIdRequest`](crate::TextIdRequest)
+        TextIdRequest = 40,
         /// [`ExecutionReport`]
         ExecutionReport = 48,
         /// [`OrderDenied`]
         OrderDenied = 49,
         /// [`ReportDetail`]
         ReportDetail = 50,
+        /// [`OrderExtension`](crate::OrderExtension)
+        OrderExtension = 51,
     }
     /// The side of an order (FIX 54).
     Side {
@@ -461,6 +467,12 @@ pub enum MessageError {
         /// Code in the field.
         code: u8,
     },
+    /// A text id is empty, or not made of printable ASCII characters.
+    #[error("text_id is no text id; use 1 to 36 printable ASCII characters without spaces")]
+    TextId,
+    /// An order has an end time that it cannot have.
+    #[error("expire_ns must be zero")]
+    EndTime,
 }
 
 /// Rejects a code field unless its code is known.

@@ -128,7 +128,7 @@ impl DayRows {
         }
         for output in &seen.outputs {
             match output {
-                Output::Venue { .. } => {}
+                Output::Venue { .. } | Output::Extension { .. } => {}
                 Output::Report { report, .. } => self.report(core, seen, report),
                 Output::Denied { session, denied } => self.deny_order(core, seen, *session, denied),
             }
@@ -196,7 +196,8 @@ impl DayRows {
     /// Adds the row of an order from before the day, with the quantity filled before.
     fn carry_order(&mut self, core: &Core, view: &OrderView, filled: Quantity) {
         let entered = journal::time_of(&self.journal, view.id.sequence());
-        let row = BlotterOrder { is_carried: true, ..BlotterOrder::of(view, entered, filled) };
+        let text_id = core.text_id(view.id);
+        let row = BlotterOrder { is_carried: true, text_id, ..BlotterOrder::of(view, entered, filled) };
         self.orders.insert(view.id.0, row);
         self.shown.insert(view.id.0);
         self.note_name(core, view.symbol);
@@ -266,7 +267,8 @@ impl DayRows {
             let before = report.cumulative_quantity.0.saturating_sub(brings).max(0);
             return self.carry_order(core, view, Quantity(before));
         }
-        let mut row = BlotterOrder::of(view, Some(seen.utc_ns), Quantity::ZERO);
+        let of_view = BlotterOrder::of(view, Some(seen.utc_ns), Quantity::ZERO);
+        let mut row = BlotterOrder { text_id: core.text_id(view.id), ..of_view };
         if let Input::Request { envelope, .. } = &seen.input {
             let reference = Some(envelope.reference_price.0).filter(|&price| price != 0);
             row.valued = row.valued.or(reference);
@@ -408,9 +410,12 @@ impl DayRows {
         let order = match request {
             Request::New(order) => order,
             Request::Conditional(conditional) => &conditional.order,
+            Request::Extended(extended) => &extended.order,
             _ => return,
         };
-        self.orders.insert(id.0, BlotterOrder::denied(id, session, seen.utc_ns, order, reason));
+        let denied = BlotterOrder::denied(id, session, seen.utc_ns, order, reason);
+        let text_id = if let Request::Extended(extended) = request { Some(extended.text_id) } else { None };
+        self.orders.insert(id.0, BlotterOrder { text_id, ..denied });
         self.note_name(core, order.symbol);
         self.mark_changed(id, seen);
     }

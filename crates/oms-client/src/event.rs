@@ -1,6 +1,6 @@
 //! The events that a client reports to its program.
 
-use tickpath_market::{ExecutionReport, OrderDenied, Request};
+use tickpath_market::{ExecutionReport, OrderDenied, OrderExtension, Request};
 use tickpath_oms_protocol::{InstrumentRow, Status, Welcome};
 
 use crate::ClientError;
@@ -57,6 +57,16 @@ pub enum ClientEvent {
         stamp: u64,
         /// The denial.
         denial: OrderDenied,
+    },
+    /// The text id of an order: before the order's first report, before an answer to a status request, and before the
+    /// order's [`Self::OrderRow`].
+    Extension {
+        /// Number of the message among the session's reports; [`UNNUMBERED`](crate::UNNUMBERED) before a row.
+        number: u64,
+        /// Time at which the OMS sent it, in ticks of its host's clock; zero before a row.
+        stamp: u64,
+        /// The message.
+        extension: OrderExtension,
     },
     /// A copy of a report to another session: this session is a drop copy.
     Copied {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crc32c::crc32c;
-use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message, OrderDenied, Request};
+use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message, OrderDenied, OrderExtension, Request};
 use tickpath_oms_protocol::{ANY_SESSION, CommandAck, CopyHeader, FROM_NOW, Frame, FrameKind, Status, Welcome};
 
 use crate::event::UNNUMBERED;
@@ -16,6 +16,7 @@ const MAX_UNCONFIRMED: usize = 1 << 20;
 const REPORT: u8 = Message::ExecutionReport.code();
 const COPY: u8 = FrameKind::Copy as u8;
 const DENIAL: u8 = Message::OrderDenied.code();
+const EXTENSION: u8 = Message::OrderExtension.code();
 
 /// Numbers of a session, as this side knows them.
 #[derive(Debug)]
@@ -100,7 +101,10 @@ impl SequenceNumbers {
                 self.confirm_answered(denial.client_order_id);
                 on_event(ClientEvent::Denied { number, stamp, denial });
             }
-            REPORT | DENIAL => {}
+            EXTENSION if self.accept_report(frame, on_event) => {
+                on_event(ClientEvent::Extension { number, stamp, extension: frame.message() });
+            }
+            REPORT | DENIAL | EXTENSION => {}
             COPY => self.receive_copy(frame, on_event),
             _ => return self.receive_other(frame, on_event),
         }
@@ -147,6 +151,11 @@ impl SequenceNumbers {
             }
             Some(FrameKind::Heartbeat) => self.confirm(frame.sequence),
             Some(FrameKind::OrderRow) => {
+                if !frame.text.is_empty() {
+                    let inner = Frame { payload: frame.text, ..*frame };
+                    let extension: OrderExtension = inner.message();
+                    on_event(ClientEvent::Extension { number: UNNUMBERED, stamp: 0, extension });
+                }
                 on_event(ClientEvent::OrderRow { session: frame.stamp as u16, report: frame.message() })
             }
             Some(FrameKind::InstrumentRow) => on_event(ClientEvent::InstrumentRow(frame.message())),

@@ -64,6 +64,7 @@ impl Core {
         let is_known = |id| orders.find(id).is_some();
         self.retries.retain_known(is_known);
         self.aliases.retain_known(is_known);
+        self.extensions.retain_known(is_known);
         self.unknown_reports.end_day();
         // Alarm counts cover all days.
         self.counts = self.counts.without_orders();

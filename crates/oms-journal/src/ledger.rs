@@ -118,7 +118,7 @@ impl LaneLedger {
         for output in outputs {
             match output {
                 Output::Venue { venue, .. } => *entry_mut(&mut self.venue_requests, venue.0) += 1,
-                Output::Report { session, .. } | Output::Denied { session, .. } => {
+                Output::Report { session, .. } | Output::Denied { session, .. } | Output::Extension { session, .. } => {
                     *entry_mut(&mut self.reports, *session) += 1;
                 }
             }

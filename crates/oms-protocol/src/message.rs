@@ -34,7 +34,8 @@ pub enum FrameKind {
     /// The end of an answer: [`Status`] if that was asked for, or nothing behind the rows. The text behind a status
     /// lists the kill switches that are on and that the user may see: account 7, symbol 3.
     Answer = 120,
-    /// An open order, as an execution report of its status; the frame's stamp is the order's session.
+    /// An open order, as an execution report of its status; the frame's stamp is the order's session. The text is the
+    /// order's `OrderExtension`, if it has one, from version 8 on.
     OrderRow = 121,
     /// Acknowledgement of an admin command: [`CommandAck`], then a sentence if the command was refused. A row for each
     /// order in its scope precedes it.

@@ -36,7 +36,7 @@ pub use self::control::{
 };
 pub use self::departure::Departure;
 pub use self::record::{
-    CancelRecord, ConditionalRecord, DetailRecord, Digest, Envelope, Input, JournalRollover, JournalStart, JournalStop,
-    LaneRecord, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind, ReplaceConditionalRecord,
-    ReplaceRecord, ReportRecord, StatusRecord,
+    CancelRecord, ConditionalRecord, DetailRecord, Digest, Envelope, ExtendedRecord, Input, JournalRollover,
+    JournalStart, JournalStop, LaneRecord, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind,
+    ReplaceConditionalRecord, ReplaceRecord, ReportRecord, StatusRecord, TextIdRecord,
 };

@@ -1,8 +1,8 @@
 //! Journal records, as flat little-endian structs, and their conversion to inputs.
 
 use tickpath_market::{
-    CancelOrder, ConditionalOrder, ExecutionReport, MassCancel, NewOrder, Price, ReplaceConditional, ReplaceOrder,
-    ReportDetail, Request, StatusRequest, VenueId,
+    CancelOrder, ConditionalOrder, ExecutionReport, ExtendedOrder, MassCancel, NewOrder, Price, ReplaceConditional,
+    ReplaceOrder, ReportDetail, Request, StatusRequest, TextIdRequest, VenueId,
 };
 use tickpath_oms_risk::{
     ACCOUNT_BYTES, AccountLimits, DefinitionEnd, EARLIER_ACCOUNT_BYTES, EARLIER_INSTRUMENT_BYTES, FirmLimits, Grant,
@@ -87,6 +87,8 @@ record_kinds! {
     Reconcile(Reconcile) = 102,
     EnterPosition(EnterPosition) = 103,
     ReportDetail(DetailRecord) = 104,
+    Extended(ExtendedRecord) = 105,
+    ByTextId(TextIdRecord) = 106,
 }
 
 /// Defines [`Input`], and the conversion of each input to and from its journal record. A definition that had fewer
@@ -210,6 +212,8 @@ inputs! {
         MassCancelRecord(MassCancel: MassCancel),
         ConditionalRecord(Conditional: ConditionalOrder),
         ReplaceConditionalRecord(ReplaceConditional: ReplaceConditional),
+        ExtendedRecord(Extended: ExtendedOrder),
+        TextIdRecord(ByTextId: TextIdRequest),
     }
 }
 

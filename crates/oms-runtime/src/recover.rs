@@ -69,7 +69,11 @@ impl ReportReplay {
             self.base = Some(self.counts.clone());
         }
         for output in outputs {
-            let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
+            let (Output::Report { session, .. } | Output::Denied { session, .. } | Output::Extension { session, .. }) =
+                output
+            else {
+                continue;
+            };
             let count = entry_mut(&mut self.counts, *session);
             let number = *count;
             *count += 1;
@@ -438,6 +442,8 @@ impl CandidateLane {
 pub(crate) fn lane_of(output: &Output) -> LaneKind {
     match output {
         Output::Venue { venue, .. } => LaneKind::VenueRequests(*venue),
-        Output::Report { session, .. } | Output::Denied { session, .. } => LaneKind::Reports(*session),
+        Output::Report { session, .. } | Output::Denied { session, .. } | Output::Extension { session, .. } => {
+            LaneKind::Reports(*session)
+        }
     }
 }

@@ -120,7 +120,11 @@ impl OutputRelease {
         let waits_for_disk = self.durability.waits_for_disk();
         let Self { sessions, front_end, durability, held, .. } = self;
         for output in outputs.iter() {
-            let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
+            let (Output::Report { session, .. } | Output::Denied { session, .. } | Output::Extension { session, .. }) =
+                output
+            else {
+                continue;
+            };
             if let Some(meter) = meter {
                 meter.count_output(output);
             }
@@ -171,7 +175,7 @@ impl OutputRelease {
     pub fn publish_missing(&mut self, now: u64, output: Output) -> Result<(), OmsError> {
         match output {
             Output::Venue { venue, .. } => self.publish_request(venue, now, output),
-            Output::Report { session, .. } | Output::Denied { session, .. } => {
+            Output::Report { session, .. } | Output::Denied { session, .. } | Output::Extension { session, .. } => {
                 match self.sessions.get_mut(usize::from(session)) {
                     Some(log) => log.publish(now, &output).map(drop).map_err(OmsError::Lane),
                     None => self.front_end.publish(now, &output).map_err(OmsError::from),

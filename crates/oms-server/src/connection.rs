@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use tickpath_market::{
-    CancelOrder, ClientOrderId, ConditionalOrder, ExecutionReport, Kind as MessageKind, MassCancel, NewOrder,
-    ReplaceConditional, ReplaceOrder, Request, StatusRequest,
+    CancelOrder, ClientOrderId, ConditionalOrder, ExecutionReport, ExtendedOrder, Kind as MessageKind, MassCancel,
+    NewOrder, ReplaceConditional, ReplaceOrder, Request, StatusRequest, TextIdRequest,
 };
 use tickpath_oms_protocol::{
     CopyHeader, FrameBuffer, FrameKind, Logon, LogonReject, LogonRejectReason, REFUSAL_VERSION, UserRole,
@@ -291,7 +291,8 @@ impl ClientConnection {
     }
 }
 
-pub(crate) const REQUEST_BYTES: usize = size_of::<ConditionalOrder>();
+/// Length of the longest request.
+pub(crate) const REQUEST_BYTES: usize = size_of::<ExtendedOrder>();
 
 /// Copies a request, truncated or zero-padded to this version's size. Returns its length; `None` for another kind.
 pub(crate) fn fit_request(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BYTES]) -> Option<usize> {
@@ -303,6 +304,8 @@ pub(crate) fn fit_request(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BY
         MessageKind::MassCancel => size_of::<MassCancel>(),
         MessageKind::ConditionalOrder => size_of::<ConditionalOrder>(),
         MessageKind::ReplaceConditional => size_of::<ReplaceConditional>(),
+        MessageKind::ExtendedOrder => size_of::<ExtendedOrder>(),
+        MessageKind::TextIdRequest => size_of::<TextIdRequest>(),
         _ => return None,
     };
     let known = length.min(payload.len());

@@ -1,6 +1,8 @@
 //! Values of orders in the form that a user types: `buy`, `61800.1`, `gtc`, `3474042.12`.
 
-use tickpath_market::{DecimalError, OrderId, Price, Quantity, SelfTradeMode, Side, TimeInForce, TradeMode};
+use tickpath_market::{
+    DecimalError, OrderId, Price, Quantity, SelfTradeMode, Side, TextId, TextIdError, TimeInForce, TradeMode,
+};
 
 use crate::field;
 
@@ -71,6 +73,11 @@ pub fn order_id(text: &str) -> Result<OrderId, ParseError> {
     let id = parts.map(|(epoch, sequence)| OrderId::new(epoch, sequence));
     let is_same = |id: &OrderId| field::order_id(*id) == text && id.0 != 0;
     id.filter(is_same).ok_or_else(|| ParseError::OrderId(text.to_owned()))
+}
+
+/// Reads a client's own text id.
+pub fn client_id(text: &str) -> Result<TextId, TextIdError> {
+    text.parse()
 }
 
 /// Reads a quantity.

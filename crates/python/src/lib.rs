@@ -50,6 +50,7 @@ mod hop;
 mod journal;
 mod multi;
 mod notifier;
+mod order_arguments;
 mod order_book;
 mod orders;
 mod payload;

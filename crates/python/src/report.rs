@@ -370,8 +370,9 @@ request_event!(InDoubt);
 /// Returns a request's id, and the name of the call that made it.
 fn request_name(request: &Request) -> (u64, &'static str) {
     let call = match request {
-        Request::New(_) | Request::Conditional(_) => "submit",
-        Request::Cancel(_) | Request::MassCancel(_) => "cancel",
+        Request::New(_) | Request::Conditional(_) | Request::Extended(_) => "submit",
+        Request::ByTextId(named) if named.is_status() => "status",
+        Request::Cancel(_) | Request::MassCancel(_) | Request::ByTextId(_) => "cancel",
         Request::Replace(_) | Request::ReplaceConditional(_) => "replace",
         Request::Status(_) => "status",
     };
@@ -456,7 +457,9 @@ impl BufferedSessionEvent {
                 "forgotten",
                 format!("the OMS has lost requests {from} to {to}; `tickpath orders` shows the open orders"),
             ),
-            ClientEvent::Copied { .. }
+            // The session keeps the text id, for `Orders.client_id`.
+            ClientEvent::Extension { .. }
+            | ClientEvent::Copied { .. }
             | ClientEvent::Duplicate { .. }
             | ClientEvent::CommandAnswered(_)
             | ClientEvent::OrderRow { .. }

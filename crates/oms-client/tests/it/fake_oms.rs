@@ -353,6 +353,7 @@ pub fn event_keys(events: &[ClientEvent]) -> Vec<String> {
         ClientEvent::Forgotten { from, to } => format!("forgotten {from} {to}"),
         ClientEvent::Copied { number, session, .. } => format!("copied {number} of {session}"),
         ClientEvent::CommandAnswered(answer) => format!("word {answer:?}"),
+        ClientEvent::Extension { extension, .. } => format!("client id {}", extension.text_id),
         ClientEvent::OrderRow { session, .. } => format!("row {session}"),
         ClientEvent::InstrumentRow(row) => format!("instrument {}", row.symbol),
         ClientEvent::KillSwitches(list) => format!("switches {list}"),

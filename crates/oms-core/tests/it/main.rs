@@ -28,6 +28,7 @@ mod rights;
 mod scene;
 mod snapshot;
 mod states;
+mod text_ids;
 mod upgrade;
 mod venue;
 mod venue_queue;
