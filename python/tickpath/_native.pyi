@@ -913,7 +913,7 @@ class Orders:
         quantity: int,
         *,
         order_type: Literal["limit", "market"] = "limit",
-        time_in_force: Literal["day", "gtc", "ioc", "fok"] = "day",
+        time_in_force: Literal["day", "gtc", "gtd", "ioc", "fok"] = "day",
         cause: _Cause | None = None,
         id: int | None = None,
         trigger: Trigger | None = None,
@@ -922,16 +922,19 @@ class Orders:
         self_trade: Literal["cancel_maker", "cancel_taker", "cancel_both"] | None = None,
         trade_mode: Literal["cash", "cross", "isolated"] | None = None,
         client_id: str | None = None,
+        expire_ns: int | None = None,
     ) -> int:
         """Sends a new order; returns the id for `cancel` and `replace`. A 'limit' order has a price, a 'market' order
-        None; the order works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event that the order answers. `id` is
-        an id of your own, new in this session today, and so known before the call, whatever interrupts it. With a
-        `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds. The venue rejects a
-        `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
+        None; the order works for the 'day', 'gtc', 'gtd', 'ioc' or 'fok'. `cause` is the event that the order answers.
+        `id` is an id of your own, new in this session today, and so known before the call, whatever interrupts it. With
+        a `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds. The venue rejects
+        a `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
         names the order to cancel instead of a trade between two orders of one owner, None leaves that to the account's
         setting at the venue; `trade_mode` is the margin, None as the instrument requires. The simulated exchange knows
         `post_only` alone, and rejects an order with any of the others. `client_id` is a text of your own, up to 36
-        printable characters, which no open order of the account has; an order with a `trigger` has none.
+        printable characters, which no open order of the account has. `expire_ns` is the end of a 'gtd' order, in
+        nanoseconds since the Unix epoch: the OMS cancels the order then, and reports it as expired. An order with a
+        `trigger` has neither.
         """
     def cancel(self, id: int | None = None, *, cause: _Cause | None = None, client_id: str | None = None) -> int:
         """Requests the cancellation of an order, by the id that `submit` returned, or by the `client_id` of an order of

@@ -270,6 +270,8 @@ typedef enum {
     TP_IMMEDIATE_OR_CANCEL = 3,
     /// Fills immediately and completely, or not at all.
     TP_FILL_OR_KILL = 4,
+    /// Until the order's expire_ns, when the OMS cancels it and reports it as expired.
+    TP_GOOD_TILL_DATE = 6,
 } tp_time_in_force;
 
 /// Effect of an order on the position.
@@ -342,8 +344,9 @@ typedef enum {
     TP_TOLD_SAID_AGAIN = 10,
     /// The OMS took the requests from `from` on, up to `to`, and no longer knows them.
     TP_TOLD_FORGOTTEN = 11,
-    /// Client id of an order, before the order's first report and before each answer to a query: it has number, stamp,
-    /// is_live, client_order_id, order_id and account, and its sentence is the client id.
+    /// Client id and end time of an order, before the order's first report and before each answer to a query: it has
+    /// number, stamp, is_live, client_order_id, order_id and account, its sentence is the client id, and its `to` the
+    /// expire_ns.
     TP_TOLD_EXTENSION = 12,
 } tp_order_event_type;
 
@@ -624,6 +627,8 @@ typedef struct {
     /// The program's own text id of the order, up to 36 printable ASCII characters, then zeros: no open order of the
     /// account has it. Empty for none.
     char client_id[40];
+    /// End of an order that is TP_GOOD_TILL_DATE, in nanoseconds since the Unix epoch; 0 for any other order.
+    uint64_t expire_ns;
 } tp_new_order;
 
 /// Request to cancel an order. Exactly one of original, order_id and client_id names the order; the others are 0.

@@ -37,8 +37,9 @@ pub enum tp_order_event_type {
     TP_TOLD_SAID_AGAIN = 10,
     /// The OMS took the requests from `from` on, up to `to`, and no longer knows them.
     TP_TOLD_FORGOTTEN = 11,
-    /// Client id of an order, before the order's first report and before each answer to a query: it has number, stamp,
-    /// is_live, client_order_id, order_id and account, and its sentence is the client id.
+    /// Client id and end time of an order, before the order's first report and before each answer to a query: it has
+    /// number, stamp, is_live, client_order_id, order_id and account, its sentence is the client id, and its `to` the
+    /// expire_ns.
     TP_TOLD_EXTENSION = 12,
 }
 
@@ -240,6 +241,7 @@ impl tp_order_event {
                 client_order_id: extension.client_order_id.0,
                 order_id: extension.order_id.0,
                 account: extension.account.0,
+                to: extension.expire_ns,
                 ..Self::of_type(tp_order_event_type::TP_TOLD_EXTENSION)
             },
             ClientEvent::Gap { from, to } => Self::of_range(tp_order_event_type::TP_TOLD_GAP, *from, *to),

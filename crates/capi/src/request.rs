@@ -43,6 +43,8 @@ pub enum tp_time_in_force {
     TP_IMMEDIATE_OR_CANCEL = 3,
     /// Fills immediately and completely, or not at all.
     TP_FILL_OR_KILL = 4,
+    /// Until the order's expire_ns, when the OMS cancels it and reports it as expired.
+    TP_GOOD_TILL_DATE = 6,
 }
 
 /// Effect of an order on the position.
@@ -134,6 +136,8 @@ pub struct tp_new_order {
     /// The program's own text id of the order, up to 36 printable ASCII characters, then zeros: no open order of the
     /// account has it. Empty for none.
     pub client_id: [c_char; 40],
+    /// End of an order that is TP_GOOD_TILL_DATE, in nanoseconds since the Unix epoch; 0 for any other order.
+    pub expire_ns: u64,
 }
 
 /// Request to cancel an order. Exactly one of original, order_id and client_id names the order; the others are 0.
@@ -207,7 +211,7 @@ pub trait RequestStruct: SizedStruct {
     fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, CallFailure>;
 }
 
-sized_struct!(tp_new_order: 64 to position_effect: u32, 5 * 8 + 10 * 4 + 40);
+sized_struct!(tp_new_order: 64 to position_effect: u32, 5 * 8 + 10 * 4 + 40 + 8);
 sized_struct!(tp_cancel_order: 48 to reserved: u32, 5 * 8 + 2 * 4 + 40);
 sized_struct!(tp_order_query: 72 to client_id: [c_char; 40], 3 * 8 + 2 * 4 + 40);
 sized_struct!(tp_replace_order: 56 to reserved: u32, 6 * 8 + 2 * 4);
@@ -223,11 +227,12 @@ impl RequestStruct for tp_new_order {
             (tp_order_type::TP_ORDER_TYPE_LIMIT as u32, OrderType::Limit),
             (tp_order_type::TP_ORDER_TYPE_MARKET as u32, OrderType::Market),
         ];
-        const TIMES_IN_FORCE: [(u32, TimeInForce); 4] = [
+        const TIMES_IN_FORCE: [(u32, TimeInForce); 5] = [
             (tp_time_in_force::TP_DAY as u32, TimeInForce::Day),
             (tp_time_in_force::TP_GOOD_TILL_CANCEL as u32, TimeInForce::GoodTillCancel),
             (tp_time_in_force::TP_IMMEDIATE_OR_CANCEL as u32, TimeInForce::ImmediateOrCancel),
             (tp_time_in_force::TP_FILL_OR_KILL as u32, TimeInForce::FillOrKill),
+            (tp_time_in_force::TP_GOOD_TILL_DATE as u32, TimeInForce::GoodTillDate),
         ];
         const POSITION_EFFECTS: [(u32, PositionEffect); 3] = [
             (tp_position_effect::TP_POSITION_DEFAULT as u32, PositionEffect::Default),
@@ -267,10 +272,7 @@ impl RequestStruct for tp_new_order {
             trade_mode: find_value("tp_trade_mode", self.trade_mode, &TRADE_MODES)?.code(),
             reserved: 0,
         };
-        Ok(match text_id(&self.client_id)? {
-            Some(text_id) => Request::Extended(ExtendedOrder { order, text_id, ..ExtendedOrder::default() }),
-            None => Request::New(order),
-        })
+        extended(order, text_id(&self.client_id)?, self.expire_ns)
     }
 }
 
@@ -361,6 +363,21 @@ fn instructions(sum: u32) -> Result<u8, CallFailure> {
     Ok(given.fold(0_u8, |flags, (_, flag)| flags | *flag))
 }
 
+/// Returns the request for a new order, with its text id and its end time if it has them.
+fn extended(order: NewOrder, text_id: Option<TextId>, expire_ns: u64) -> Result<Request, CallFailure> {
+    if (order.time_in_force == TimeInForce::GoodTillDate.code()) != (expire_ns != 0) {
+        let sentence = "an order that is TP_GOOD_TILL_DATE has an expire_ns, and no other order has one";
+        return Err(CallFailure::invalid(sentence));
+    }
+    Ok(match (text_id, expire_ns) {
+        (None, 0) => Request::New(order),
+        _ => {
+            let text_id = text_id.unwrap_or_default();
+            Request::Extended(ExtendedOrder { order, expire_ns, text_id, ..ExtendedOrder::default() })
+        }
+    })
+}
+
 /// Reads a text id; none if it is empty.
 fn text_id(given: &[c_char; 40]) -> Result<Option<TextId>, CallFailure> {
     let bytes = given.map(|byte| byte as u8);
@@ -413,6 +430,7 @@ mod tests {
             trade_mode: tp_trade_mode::TP_TRADE_MODE_ISOLATED as u32,
             reserved: 0,
             client_id: [0; 40],
+            expire_ns: 0,
         }
     }
 
@@ -478,8 +496,11 @@ mod tests {
             let order = |order: tp_new_order| order.request(ClientOrderId(1), USUAL).is_ok();
             let code = number as u8;
             assert_eq!(order(tp_new_order { side: number, ..new_order() }), Side::from_code(code).is_some());
-            let time_in_force = TimeInForce::from_code(code).is_some();
-            assert_eq!(order(tp_new_order { time_in_force: number, ..new_order() }), time_in_force);
+            let time_in_force = TimeInForce::from_code(code);
+            let expire_ns = u64::from(time_in_force == Some(TimeInForce::GoodTillDate));
+            let timed = tp_new_order { time_in_force: number, expire_ns, ..new_order() };
+            assert_eq!(order(timed), time_in_force.is_some());
+            assert!(!order(tp_new_order { expire_ns: 1 - expire_ns, ..timed }), "an end time belongs to one alone");
             let position_effect = PositionEffect::from_code(code).is_some();
             assert_eq!(order(tp_new_order { position_effect: number, ..new_order() }), position_effect);
             let self_trade_mode = SelfTradeMode::from_code(code).is_some();

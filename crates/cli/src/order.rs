@@ -23,7 +23,7 @@ use tickpath_oms_client::{Client, ClientError, ClientEvent, Config as ClientConf
 use tickpath_oms_core::Denial;
 use tickpath_oms_protocol::LogonRejectReason;
 use tickpath_oms_text::parse::{
-    client_id, order_id, price, quantity, self_trade_mode, side, time_in_force, trade_mode,
+    client_id, order_id, price, quantity, self_trade_mode, side, time_in_force, trade_mode, utc_time,
 };
 use tickpath_oms_text::{denial_line, report_line};
 
@@ -121,9 +121,12 @@ pub enum OrderCommand {
         /// Limit price; none for a market order
         #[arg(value_parser = price, allow_negative_numbers = true)]
         price: Option<Price>,
-        /// Time in force: day, gtc, ioc or fok
+        /// Time in force: day, gtc, gtd, ioc or fok
         #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
         tif: TimeInForce,
+        /// End of a gtd order in UTC, like 2026-12-01T08:00:00Z: the OMS cancels the order then
+        #[arg(long, value_name = "TIME", value_parser = utc_time, conflicts_with = "when")]
+        until: Option<u64>,
         #[command(flatten)]
         instructions: InstructionArgs,
         /// Condition before the order is sent, 'NAME last|bid|ask >=|<= PRICE', one or two joined by 'and' or 'or'
@@ -287,8 +290,15 @@ impl OrderCommand {
         }
     }
 
-    /// Rejects a trigger that cannot be parsed, before the program connects.
+    /// Rejects a trigger that cannot be parsed and an end time that does not fit, before the program connects.
     fn check(&self) -> Result<(), CliUsageError> {
+        if let Self::New { tif, until, .. } = self
+            && (*tif == TimeInForce::GoodTillDate) != until.is_some()
+        {
+            return Err(CliUsageError(
+                "an end time belongs to a gtd order; give --tif gtd and --until TIME".to_owned(),
+            ));
+        }
         let (Self::New { when: Some(when), .. } | Self::Replace { when: Some(when), .. }) = self else { return Ok(()) };
         tickpath_oms_text::trigger::read(when, |_| Ok::<_, CliUsageError>(SymbolId::default())).map(drop)
     }
@@ -306,7 +316,7 @@ impl OrderCommand {
     fn request(&self, instruments: &Instruments<'_>, id: ClientOrderId) -> anyhow::Result<Request> {
         let account = AccountId(self.common().account);
         Ok(match self {
-            Self::New { symbol, side, quantity, price, tif, instructions, when, client_id, .. } => {
+            Self::New { symbol, side, quantity, price, tif, until, instructions, when, client_id, .. } => {
                 let order = NewOrder {
                     client_order_id: id,
                     price: price.unwrap_or_default(),
@@ -318,12 +328,13 @@ impl OrderCommand {
                     time_in_force: tif.code(),
                     ..instructions.order()
                 };
-                match (trigger(instruments, when.as_deref())?, *client_id) {
-                    (Some(trigger), _) => Request::Conditional(ConditionalOrder { order, trigger }),
-                    (None, Some(text_id)) => {
-                        Request::Extended(ExtendedOrder { order, text_id, ..ExtendedOrder::default() })
+                match (trigger(instruments, when.as_deref())?, client_id, until) {
+                    (Some(trigger), ..) => Request::Conditional(ConditionalOrder { order, trigger }),
+                    (None, None, None) => Request::New(order),
+                    (None, ..) => {
+                        let (text_id, expire_ns) = (client_id.unwrap_or_default(), until.unwrap_or_default());
+                        Request::Extended(ExtendedOrder { order, expire_ns, text_id, ..ExtendedOrder::default() })
                     }
-                    (None, None) => Request::New(order),
                 }
             }
             Self::Cancel { client_id: Some(text_id), .. } => by_text_id(id, account, *text_id, TextIdAction::Cancel),

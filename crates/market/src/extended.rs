@@ -1,4 +1,4 @@
-//! New orders with a client's own text id, and requests that name an order by its text id.
+//! New orders with a client's own text id or an end time, and requests that name an order by its text id.
 //!
 //! ```text
 //!   0          48          56        92     96
@@ -10,7 +10,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::message::{check_code, codes};
-use crate::{AccountId, ClientOrderId, MessageError, NewOrder, OrderId, SymbolId, TextId};
+use crate::{AccountId, ClientOrderId, MessageError, NewOrder, OrderId, SymbolId, TextId, TimeInForce};
 
 codes! {
     /// Action of a [`TextIdRequest`].
@@ -22,13 +22,13 @@ codes! {
     }
 }
 
-/// A new order with a text id. An OMS keeps the text id, and sends its venue a plain [`NewOrder`].
+/// A new order with a text id, an end time, or both. An OMS keeps them, and sends its venue a plain [`NewOrder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ExtendedOrder {
     /// The order.
     pub order: NewOrder,
-    /// End time, in nanoseconds since the Unix epoch; zero if the order has none.
+    /// End time of a good-till-date order, in nanoseconds since the Unix epoch; zero for any other order.
     pub expire_ns: u64,
     /// The client's own text id, unique among the open orders of the account; empty if the order has none.
     pub text_id: TextId,
@@ -57,8 +57,8 @@ pub struct TextIdRequest {
     pub reserved: [u8; 3],
 }
 
-/// The fields of an order beside its reports: an OMS sends them to the order's session before the order's first report,
-/// and before each answer to a status request.
+/// The text id and the end time of an order, beside its reports: an OMS sends them to the order's session before the
+/// order's first report, and before each answer to a status request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct OrderExtension {
@@ -84,11 +84,27 @@ impl TextId {
 }
 
 impl ExtendedOrder {
-    /// Checks the code fields and the text id.
+    /// Checks the code fields, the end time and the text id, one of which the order must have.
     pub fn check(&self) -> Result<(), MessageError> {
-        self.order.check()?;
-        check_text_id(&self.text_id)?;
-        if self.expire_ns == 0 { Ok(()) } else { Err(MessageError::EndTime) }
+        self.venue_order().check()?;
+        if self.is_dated() != (self.expire_ns != 0) {
+            return Err(MessageError::EndTime);
+        }
+        if self.is_dated() && self.text_id == TextId::default() { Ok(()) } else { check_text_id(&self.text_id) }
+    }
+
+    /// Returns the order for a venue that knows no end times: the OMS cancels it at its end.
+    pub fn venue_order(&self) -> NewOrder {
+        let time_in_force = match self.is_dated() {
+            true => TimeInForce::GoodTillCancel.code(),
+            false => self.order.time_in_force,
+        };
+        NewOrder { time_in_force, ..self.order }
+    }
+
+    /// Returns whether the order is good till date.
+    pub fn is_dated(&self) -> bool {
+        self.order.time_in_force == TimeInForce::GoodTillDate.code()
     }
 }
 

@@ -123,6 +123,8 @@ codes! {
         ImmediateOrCancel = 3,
         /// Fills completely at once or not at all.
         FillOrKill = 4,
+        /// Works until its end time, in an [`ExtendedOrder`](crate::ExtendedOrder).
+        GoodTillDate = 6,
     }
     /// Effect of an order on a position (FIX 77).
     PositionEffect {
@@ -470,8 +472,8 @@ pub enum MessageError {
     /// A text id is empty, or not made of printable ASCII characters.
     #[error("text_id is no text id; use 1 to 36 printable ASCII characters without spaces")]
     TextId,
-    /// An order has an end time that it cannot have.
-    #[error("expire_ns must be zero")]
+    /// A good-till-date order lacks its end time, or another order has one.
+    #[error("an end time and the time in force good-till-date belong together; give both, or neither")]
     EndTime,
 }
 
@@ -491,7 +493,8 @@ impl NewOrder {
     pub fn check(&self) -> Result<(), MessageError> {
         check_code("side", self.side, Side::from_code(self.side).is_some())?;
         check_code("order_type", self.order_type, OrderType::from_code(self.order_type).is_some())?;
-        check_code("time_in_force", self.time_in_force, TimeInForce::from_code(self.time_in_force).is_some())?;
+        let lifetime = TimeInForce::from_code(self.time_in_force).filter(|&time| time != TimeInForce::GoodTillDate);
+        check_code("time_in_force", self.time_in_force, lifetime.is_some())?;
         let effect = self.position_effect;
         check_code("position_effect", effect, PositionEffect::from_code(effect).is_some())?;
         let known = Self::POST_ONLY | Self::REDUCE_ONLY;

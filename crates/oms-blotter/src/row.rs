@@ -44,6 +44,8 @@ pub struct BlotterOrder {
     pub client_order_id: ClientOrderId,
     /// The client's text id of the order; none if it has none.
     pub text_id: Option<TextId>,
+    /// End time of a good-till-date order, in nanoseconds since the Unix epoch; none for any other order.
+    pub expires_ns: Option<u64>,
     /// Session of the order.
     pub session: u16,
     /// Account.

@@ -58,8 +58,8 @@ pub enum ClientEvent {
         /// The denial.
         denial: OrderDenied,
     },
-    /// The text id of an order: before the order's first report, before an answer to a status request, and before the
-    /// order's [`Self::OrderRow`].
+    /// The text id and the end time of an order: before the order's first report, before an answer to a status request,
+    /// and before the order's [`Self::OrderRow`].
     Extension {
         /// Number of the message among the session's reports; [`UNNUMBERED`](crate::UNNUMBERED) before a row.
         number: u64,

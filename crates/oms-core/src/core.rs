@@ -78,7 +78,7 @@ pub struct Core {
     pub(crate) retries: RetryRules,
     /// Ids of orders that their venue does not know by the core's id.
     pub(crate) aliases: OrderAliases,
-    /// Text ids of orders.
+    /// Text ids and end times of orders.
     pub(crate) extensions: Extensions,
     pub(crate) unknown_reports: UnknownOrderReports,
     pub(crate) ids: IdSource,
@@ -193,6 +193,9 @@ impl Core {
         }
         self.update_open_value(Some((&before, quantity, price)), Some((next, new_quantity, new_price)));
         self.orders.note_change(slot, &before, next);
+        if !self.extensions.is_empty() && !before.is_open() && next.is_open() {
+            self.reschedule_end(next.id);
+        }
     }
 
     /// Updates the account's open value and order count for a changed order. Each state comes with the total and the

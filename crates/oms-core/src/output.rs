@@ -31,7 +31,8 @@ pub enum Output {
         /// The denial, with its reason.
         denied: OrderDenied,
     },
-    /// The text id of an order, before the order's first report and before each answer to a status request.
+    /// The text id and the end time of an order, before the order's first report and before each answer to a status
+    /// request.
     Extension {
         /// The client's session.
         session: u16,

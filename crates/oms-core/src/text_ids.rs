@@ -1,4 +1,4 @@
-//! Text ids of orders: new orders that bring one, and requests that name an order by it.
+//! New orders with a text id or an end time, and requests that name an order by its text id.
 //!
 //! A text id is unique among the open orders of its account, as the venues' own text ids are, so a program may use one
 //! again once its order has ended. An order in doubt is open. A text id names the latest order of the account that has
@@ -6,7 +6,7 @@
 
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecType, ExtendedOrder, OrderExtension, OrderId, TextId, TextIdAction,
-    TextIdRequest,
+    TextIdRequest, TimeInForce,
 };
 use tickpath_oms_risk::Breach;
 
@@ -35,7 +35,7 @@ impl Core {
         self.extensions.find(account, text_id).map(OrderId)
     }
 
-    /// Passes a new order with a text id on to its venue, as one without, or denies it.
+    /// Passes a new order with a text id or an end time on to its venue, as one without, or denies it.
     pub(crate) fn extended_order(
         &mut self,
         at: At,
@@ -45,18 +45,26 @@ impl Core {
     ) -> Result<(), Breach> {
         extended.check().map_err(|_| Denial::Malformed)?;
         let client = extended.order.client_order_id;
-        let checked = self.check_text_id(extended);
+        let checked = self.check_text_id(extended).and_then(|()| self.check_end_time(at, extended));
         self.orders.use_up_if_denied(envelope.session, client.0, checked)?;
-        self.new_order(at, envelope, &extended.order, out)?;
-        let (order, account) = (self.id(at), extended.order.account);
-        let extension = Extension { order, expire_ns: extended.expire_ns, account, text_id: extended.text_id };
+        self.new_order(at, envelope, &extended.venue_order(), out)?;
+        let (order, account, expire_ns) = (self.id(at), extended.order.account, extended.expire_ns);
+        let extension = Extension { order, expire_ns, due_ns: expire_ns, account, text_id: extended.text_id };
         self.extensions.insert(extension);
+        if extended.is_dated()
+            && let Some(slot) = self.orders.find(order)
+        {
+            self.orders.get_mut(slot).time_in_force = TimeInForce::GoodTillDate;
+        }
         out.insert_before_last(Output::Extension { session: envelope.session, extension: extension.message(client) });
         Ok(())
     }
 
     /// Checks that no open order of the account has the text id.
     fn check_text_id(&self, extended: &ExtendedOrder) -> Result<(), Denial> {
+        if extended.text_id.is_none() {
+            return Ok(());
+        }
         let found = self.extensions.find(extended.order.account, extended.text_id);
         let slot = found.and_then(|order| self.orders.find(order));
         let is_used = slot.is_some_and(|slot| self.orders.get(slot).is_open());

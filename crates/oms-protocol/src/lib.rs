@@ -76,7 +76,7 @@
 //! | 5 | [`FrameKind::RequestRefused`]: the answer to a request that the user's role does not allow |
 //! | 6 | [`Query::INSTRUMENTS`]: the instruments that the OMS has, whatever a file says |
 //! | 7 | [`InstrumentRow::long_name`]: names of more than 16 bytes, which an older client sees as unnamed |
-//! | 8 | text ids of orders: the requests of kinds 39 and 40, and the report of kind 51, which stands before the reports of an order with a text id. An older client of a session with such an order counts that report as missing |
+//! | 8 | text ids and end times of orders: the requests of kinds 39 and 40, and the report of kind 51, which stands before the reports of an order that has one. An older client of a session with such an order counts that report as missing |
 //!
 //! # Invariants
 //!

@@ -11,8 +11,8 @@ use tickpath_oms_risk::{
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::control::{
-    Boot, CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, GapTimer, KillSwitch, MessageLoss, QueryStatus,
-    Reconcile, Release, Resolve, SessionConnection, TriggerFired, UnsentRequest, VenueConnection,
+    Boot, CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, ExpiryTimer, GapTimer, KillSwitch, MessageLoss,
+    QueryStatus, Reconcile, Release, Resolve, SessionConnection, TriggerFired, UnsentRequest, VenueConnection,
 };
 use crate::departure::Departure;
 
@@ -89,6 +89,7 @@ record_kinds! {
     ReportDetail(DetailRecord) = 104,
     Extended(ExtendedRecord) = 105,
     ByTextId(TextIdRecord) = 106,
+    ExpiryTimer(ExpiryTimer) = 107,
 }
 
 /// Defines [`Input`], and the conversion of each input to and from its journal record. A definition that had fewer
@@ -199,6 +200,7 @@ inputs! {
         EnterFill(EnterFill),
         EnterPosition(EnterPosition),
         GapTimer(GapTimer),
+        ExpiryTimer(ExpiryTimer),
         DayEnd(DayEnd),
         TriggerFired(TriggerFired),
         ReportDetail(DetailRecord),

@@ -104,6 +104,7 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)>
         Some(Input::EnterFill(found)) => ("enter_fill", enter_fill(&found)),
         Some(Input::EnterPosition(found)) => ("enter_position", enter_position(&found)),
         Some(Input::GapTimer(_)) => ("timer", Vec::new()),
+        Some(Input::ExpiryTimer(_)) => ("expiry_timer", Vec::new()),
         Some(Input::DayEnd(found)) => ("day_end", fields!(found: day)),
         Some(Input::ReportDetail(found)) => ("journal_report_detail", detail_record(&found)),
         Some(Input::TriggerFired(found)) => ("fired", fired(&found)),
@@ -182,7 +183,7 @@ fn replace_conditional(m: &ReplaceConditional) -> Vec<MessageField> {
 }
 
 fn extended_order(m: &ExtendedOrder) -> Vec<MessageField> {
-    [new_order(&m.order), fields!(m: text_id = m.text_id.as_str())].concat()
+    [new_order(&m.order), fields!(m: expire_ns, text_id = m.text_id.as_str())].concat()
 }
 
 fn text_id_request(m: &TextIdRequest) -> Vec<MessageField> {
@@ -190,7 +191,7 @@ fn text_id_request(m: &TextIdRequest) -> Vec<MessageField> {
 }
 
 fn order_extension(m: &OrderExtension) -> Vec<MessageField> {
-    fields!(m: order_id, client_order_id, account, text_id = m.text_id.as_str())
+    fields!(m: order_id, client_order_id, account, expire_ns, text_id = m.text_id.as_str())
 }
 
 fn fired(m: &TriggerFired) -> Vec<MessageField> {

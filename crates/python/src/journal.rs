@@ -246,6 +246,8 @@ struct RequestTerms {
     quantity: Option<i64>,
     /// Text id of the order.
     text_id: Option<TextId>,
+    /// End time of a good-till-date order; zero for any other request.
+    expire_ns: u64,
 }
 
 impl RequestTerms {
@@ -264,7 +266,8 @@ impl RequestTerms {
             Request::Status(status) => about("status", status.original.0),
             Request::MassCancel(_) => about("mass_cancel", 0),
             Request::Extended(extended) => {
-                Self { text_id: Some(extended.text_id), ..Self::of_order("new", &extended.order) }
+                let text_id = Some(extended.text_id).filter(|text_id| !text_id.is_none());
+                Self { text_id, expire_ns: extended.expire_ns, ..Self::of_order("new", &extended.order) }
             }
             Request::ByTextId(named) => {
                 let name = if named.is_status() { "status" } else { "cancel" };
@@ -305,6 +308,7 @@ columns! {
         price: Nullable<Decimals> = push_known(terms.price),
         order_type: CodeColumn<OrderType> = push(terms.order.map(|order| order.order_type)),
         time_in_force: CodeColumn<TimeInForce> = push(terms.order.map(|order| order.time_in_force)),
+        expire_ns: Nullable<UInt64Builder> = append_option(nonzero(terms.expire_ns)),
         position_effect: CodeColumn<PositionEffect> = push(terms.order.map(|order| order.position_effect)),
         post_only: Nullable<BooleanBuilder> = append_option(terms.instruction(NewOrder::POST_ONLY)),
         reduce_only: Nullable<BooleanBuilder> = append_option(terms.instruction(NewOrder::REDUCE_ONLY)),

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExtendedOrder, NewOrder, Request, StatusRequest, SymbolId,
-    TextId, TextIdAction, TextIdError, TextIdRequest, Trigger,
+    TextId, TextIdAction, TextIdError, TextIdRequest, TimeInForce, Trigger,
 };
 use tickpath_oms_client::InstrumentRow;
 
@@ -66,20 +66,40 @@ pub fn text_id(text: &str) -> PyResult<TextId> {
     text.parse().map_err(|e: TextIdError| PyValueError::new_err(e.to_string()))
 }
 
-/// Returns the text id of a new order. An order with a trigger has none.
-pub fn new_text_id(client_id: Option<&str>, has_trigger: bool) -> PyResult<Option<TextId>> {
-    if client_id.is_some() && has_trigger {
-        return Err(PyValueError::new_err("an order with a trigger has no client_id; leave one of the two out"));
-    }
-    client_id.map(text_id).transpose()
+/// The text id and the end time of a new order; an empty text id and zero for none.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct OrderFields {
+    text_id: TextId,
+    expire_ns: u64,
 }
 
-/// Builds the request for a new order.
-pub fn new_request(order: NewOrder, trigger: Option<Trigger>, text_id: Option<TextId>) -> Request {
-    match (trigger, text_id) {
-        (Some(trigger), _) => Request::Conditional(ConditionalOrder { order, trigger }),
-        (None, Some(text_id)) => Request::Extended(ExtendedOrder { order, text_id, ..ExtendedOrder::default() }),
-        (None, None) => Request::New(order),
+impl OrderFields {
+    /// Returns the fields of a new order. An order with a trigger has none, and an end time belongs to 'gtd'.
+    pub fn of(
+        client_id: Option<&str>,
+        expire_ns: Option<u64>,
+        time_in_force: TimeInForce,
+        has_trigger: bool,
+    ) -> PyResult<Self> {
+        let wrong = |sentence: &'static str| Err(PyValueError::new_err(sentence));
+        if (time_in_force == TimeInForce::GoodTillDate) != (expire_ns.unwrap_or(0) != 0) {
+            return wrong("an order whose time_in_force is 'gtd' has an expire_ns above 0, and no other order has one");
+        }
+        if has_trigger && (client_id.is_some() || expire_ns.is_some()) {
+            return wrong("an order with a trigger has no client_id and no expire_ns; leave them or the trigger out");
+        }
+        let text_id = client_id.map_or(Ok(TextId::default()), text_id)?;
+        Ok(Self { text_id, expire_ns: expire_ns.unwrap_or(0) })
+    }
+
+    /// Builds the request for a new order.
+    pub fn request(self, order: NewOrder, trigger: Option<Trigger>) -> Request {
+        let Self { text_id, expire_ns } = self;
+        match trigger {
+            Some(trigger) => Request::Conditional(ConditionalOrder { order, trigger }),
+            None if self == Self::default() => Request::New(order),
+            None => Request::Extended(ExtendedOrder { order, expire_ns, text_id, ..ExtendedOrder::default() }),
+        }
     }
 }
 

@@ -39,7 +39,7 @@ use crate::clock::host_clock;
 use crate::error::{ErrorClass, not_sent, session_ended};
 use crate::event::Units;
 use crate::handle::{MAX_TURN_NS, ObjectHandle};
-use crate::order_arguments::{OrderName, new_request, new_text_id, symbols_of};
+use crate::order_arguments::{OrderFields, OrderName, symbols_of};
 use crate::report::{BufferedSessionEvent, PyReport};
 use crate::subscription::MAX_EVENTS;
 use crate::topic::{MaxEvents, timeout_of};
@@ -157,7 +157,9 @@ impl BufferedSession {
     fn poll_client(&mut self) -> Result<usize, ClientError> {
         let Self { client, waiting, text_ids, live_from, ended, .. } = self;
         let polled = client.poll(|event| {
-            if let ClientEvent::Extension { extension, .. } = &event {
+            if let ClientEvent::Extension { extension, .. } = &event
+                && !extension.text_id.is_none()
+            {
                 text_ids.insert(extension.order_id.0, extension.text_id);
             }
             if let ClientEvent::Connected(welcome) = &event {
@@ -312,15 +314,17 @@ impl PyOrders {
     }
 
     /// Sends a new order; returns the id for `cancel` and `replace`. A 'limit' order has a price, a 'market' order
-    /// None; the order works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event that the order answers. `id` is
-    /// an id of your own, new in this session today, and so known before the call, whatever interrupts it. With a
-    /// `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds. The venue rejects a
-    /// `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
+    /// None; the order works for the 'day', 'gtc', 'gtd', 'ioc' or 'fok'. `cause` is the event that the order answers.
+    /// `id` is an id of your own, new in this session today, and so known before the call, whatever interrupts it. With
+    /// a `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds. The venue rejects
+    /// a `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
     /// names the order to cancel instead of a trade between two orders of one owner, None leaves that to the account's
     /// setting at the venue; `trade_mode` is the margin, None as the instrument requires. The simulated exchange knows
     /// `post_only` alone, and rejects an order with any of the others. `client_id` is a text of your own, up to 36
-    /// printable characters, which no open order of the account has; an order with a `trigger` has none.
-    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None, id = None, trigger = None, post_only = false, reduce_only = false, self_trade = None, trade_mode = None, client_id = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None, id=None, trigger=None, post_only=False, reduce_only=False, self_trade=None, trade_mode=None, client_id=None)")]
+    /// printable characters, which no open order of the account has. `expire_ns` is the end of a 'gtd' order, in
+    /// nanoseconds since the Unix epoch: the OMS cancels the order then, and reports it as expired. An order with a
+    /// `trigger` has neither.
+    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None, id = None, trigger = None, post_only = false, reduce_only = false, self_trade = None, trade_mode = None, client_id = None, expire_ns = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None, id=None, trigger=None, post_only=False, reduce_only=False, self_trade=None, trade_mode=None, client_id=None, expire_ns=None)")]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn submit(
         &self,
@@ -339,12 +343,13 @@ impl PyOrders {
         self_trade: Option<&str>,
         trade_mode: Option<&str>,
         client_id: Option<&str>,
+        expire_ns: Option<u64>,
     ) -> PyResult<u64> {
-        let text_id = new_text_id(client_id, trigger.is_some())?;
         let side = (side.extract().ok().and_then(Side::from_code))
             .ok_or_else(|| PyValueError::new_err(format!("{side} is no side; give tickpath.BUY or SELL")))?;
         let order_type = by_name("order_type", order_type, OrderType::ALL, order_type_name)?;
         let time_in_force = by_name("time_in_force", time_in_force, TimeInForce::ALL, time_in_force_name)?;
+        let fields = OrderFields::of(client_id, expire_ns, time_in_force, trigger.is_some())?;
         let price = match (order_type, price) {
             (OrderType::Limit, Some(price)) => Price(price.0),
             (OrderType::Market, None) => Price::ZERO,
@@ -368,7 +373,7 @@ impl PyOrders {
             ..instructed
         };
         let trigger = trigger.map(|trigger| trigger.to_market(|symbol| self.symbol(symbol))).transpose()?;
-        self.send(py, id, |client_order_id| new_request(NewOrder { client_order_id, ..order }, trigger, text_id))
+        self.send(py, id, |client_order_id| fields.request(NewOrder { client_order_id, ..order }, trigger))
     }
 
     /// Requests the cancellation of an order, by the id that `submit` returned, or by the `client_id` of an order of

@@ -171,6 +171,8 @@ fn order_type(new: &NewOrder) -> Option<&'static str> {
             Some("market")
         }
         (OrderType::Market, TimeInForce::FillOrKill, false) | (_, _, true) => None,
+        // OKX has no end times: the OMS cancels a good-till-date order, and sends none as such.
+        (_, TimeInForce::GoodTillDate, false) => None,
     }
 }
 

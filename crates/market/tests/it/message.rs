@@ -147,7 +147,7 @@ fn unknown_codes_of_an_order_are_refused() {
     check_order(
         "time_in_force",
         |order, code| order.time_in_force = code,
-        |code| TimeInForce::from_code(code).is_some(),
+        |code| TimeInForce::from_code(code).is_some_and(|time| time != TimeInForce::GoodTillDate),
     );
     check_order(
         "position_effect",
@@ -179,6 +179,26 @@ fn a_text_id_is_printable_ascii_of_up_to_36_bytes() {
         assert_eq!(text.parse::<TextId>().is_ok(), byte.is_ascii_graphic(), "{byte}");
     }
     assert!(!takes_text_id(b"a\0b"), "text behind the end");
+}
+
+#[test]
+fn an_end_time_belongs_to_a_good_till_date_order() {
+    let text = TextId::constant("a");
+    let read = |time_in_force: TimeInForce, expire_ns, text_id| {
+        let order = NewOrder { time_in_force: time_in_force.code(), ..new_order() };
+        let extended = ExtendedOrder { order, expire_ns, text_id, ..Default::default() };
+        assert_eq!(extended.venue_order().check(), Ok(()), "every venue takes it");
+        Request::read(Kind::ExtendedOrder.code(), extended.as_bytes()).map(drop)
+    };
+    for &time_in_force in TimeInForce::ALL {
+        let (with, without) = match time_in_force {
+            TimeInForce::GoodTillDate => (Ok(()), Err(MessageError::EndTime)),
+            _ => (Err(MessageError::EndTime), Ok(())),
+        };
+        assert_eq!((read(time_in_force, 1, text), read(time_in_force, 0, text)), (with, without), "{time_in_force:?}");
+    }
+    assert_eq!(read(TimeInForce::GoodTillDate, 1, TextId::default()), Ok(()), "it needs no text id");
+    assert_eq!(read(TimeInForce::Day, 0, TextId::default()), Err(MessageError::TextId));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod converge;
 mod credit;
 mod day;
 mod dice;
+mod expiry;
 mod fills;
 mod hostile;
 mod identity;

@@ -2,9 +2,9 @@
 
 use tickpath_oms_core::{
     AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, DefinitionEnd, DetailRecord, Digest,
-    EnterFill, EnterOrder, EnterPosition, Envelope, ExtendedRecord, FirmLimits, GapTimer, Grant, Input, Instrument,
-    JournalRollover, JournalStart, JournalStop, KillSwitch, LaneRecord, MassCancelRecord, MessageLoss, NameRecord,
-    NewRecord, QueryStatus, RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release,
+    EnterFill, EnterOrder, EnterPosition, Envelope, ExpiryTimer, ExtendedRecord, FirmLimits, GapTimer, Grant, Input,
+    Instrument, JournalRollover, JournalStart, JournalStop, KillSwitch, LaneRecord, MassCancelRecord, MessageLoss,
+    NameRecord, NewRecord, QueryStatus, RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release,
     ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Resolve, SessionConnection, SessionRules, StatusRecord,
     SymbolLimits, TextIdRecord, TriggerFired, UnsentRequest, VenueConnection, VenueRules,
 };
@@ -60,6 +60,7 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::ReportDetail, size_of::<DetailRecord>(), 136),
     (RecordKind::Extended, size_of::<ExtendedRecord>(), 136),
     (RecordKind::ByTextId, size_of::<TextIdRecord>(), 104),
+    (RecordKind::ExpiryTimer, size_of::<ExpiryTimer>(), 8),
 ];
 
 /// Definitions that core version 3 wrote with fewer bytes, which are read, too.
@@ -93,7 +94,7 @@ fn sizes_are_those_of_the_journal() {
 
 #[test]
 fn codes_are_those_of_the_journal() {
-    let codes: Vec<u8> = (64..=106).collect();
+    let codes: Vec<u8> = (64..=107).collect();
     assert_eq!(RecordKind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>(), codes);
     for (&code, kind) in codes.iter().zip(RecordKind::ALL) {
         assert_eq!(RecordKind::from_code(code), Some(*kind));
@@ -133,12 +134,14 @@ fn a_written_record_reads_back_equal() {
         assert_eq!(Input::read(written.kind().code(), bytes), Ok(Some(written)));
     }
     let request = |request| Input::Request { envelope: Envelope { session: 7, ..Default::default() }, request };
-    // Inputs that an admin enters, those of text ids, and those that change no state, have tests of their own.
+    // Inputs that an admin enters, those of text ids and end times, and those that change no state, have tests of their
+    // own.
     for entered in [
         Input::EnterOrder(EnterOrder { session: 7, ..Default::default() }),
         Input::EnterFill(EnterFill::default()),
         Input::EnterPosition(EnterPosition { adjusts: 1, ..Default::default() }),
         Input::ReportDetail(DetailRecord::new_zeroed()),
+        Input::ExpiryTimer(ExpiryTimer::default()),
         request(Request::Extended(ExtendedOrder::default())),
         request(Request::ByTextId(TextIdRequest::default())),
     ] {

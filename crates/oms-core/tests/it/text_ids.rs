@@ -112,7 +112,7 @@ fn an_order_is_canceled_by_its_text_id_from_any_session_of_the_account() {
         assert_eq!(scene.state(id), OrdStatus::PendingCancel);
         scene.report(reported(id, ExecType::Canceled, cancel, 2, 0, 0));
         let ids: Vec<u64> = scene.client_reports().iter().map(|report| report.client_order_id.0).collect();
-        assert!(ids.contains(&20), "the requester is told: {ids:?}");
+        assert!(ids.contains(&20), "the requester gets a report: {ids:?}");
         scene.by_text_id(21, "a", TextIdAction::Cancel);
         assert_eq!(scene.reason(), Some(Denial::TooLate));
         scene.by_text_id(20, "a", TextIdAction::Cancel);
