@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,21 @@ def test_an_order_is_named_by_its_client_id(desk: Desk) -> None:
         ):
             with pytest.raises(ValueError):
                 refused()
+
+
+def test_a_good_till_date_order_expires_at_its_end(desk: Desk) -> None:
+    with desk.open() as orders:
+        low, one = tp.units(61_000), tp.units("0.001")
+        for time_in_force, expire_ns in (("gtd", None), ("gtd", 0), ("day", 1)):
+            with pytest.raises(ValueError, match="'gtd' has an expire_ns above 0"):
+                times = {"time_in_force": time_in_force, "expire_ns": expire_ns}
+                orders.submit(BTC, tp.BUY, low, one, **times)  # type: ignore[arg-type]
+        late = orders.submit(BTC, tp.BUY, low, one, time_in_force="gtd", expire_ns=1)
+        denied = report(orders, of=late, exec_type="denied").denial
+        assert denied is not None and denied.name == "EndTimePassed"
+        id = orders.submit(BTC, tp.BUY, low, one, time_in_force="gtd", expire_ns=time.time_ns() + 300_000_000)
+        report(orders, of=id, exec_type="new")
+        assert report(orders, of=id, exec_type="expired").status == "expired"
 
 
 def test_own_request_id_is_known_before_the_call(desk: Desk) -> None:

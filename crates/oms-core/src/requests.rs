@@ -14,7 +14,7 @@ use tickpath_oms_risk::{Breach, RiskFacts, check};
 use crate::client_reports::{report_as, report_output};
 use crate::core::{At, Core};
 use crate::open_orders::CancelFilter;
-use crate::order::{NONE, Order, PendingRequest, UNSEQUENCED_END};
+use crate::order::{END_TIME_PASSED, NONE, Order, PendingRequest, UNSEQUENCED_END};
 use crate::recent::{DuplicateKey, RecentOrder};
 use crate::state::{OrderEvent, OrderPhase, next_phase};
 use crate::trading_config::{TradingContext, unknown_account};
@@ -197,6 +197,7 @@ impl Core {
     pub(crate) fn withdraw(&mut self, slot: u32, client: ClientOrderId, exec_type: ExecType, out: &mut Outputs) {
         let before = *self.orders.get(slot);
         let phase = before.phase.after(OrderEvent::Withdrawn);
+        let exec_type = if before.marks & END_TIME_PASSED == 0 { exec_type } else { ExecType::Expired };
         // A venue's report would contradict that the order never left.
         let order = Order { phase, cancel: NONE, replace: NONE, marks: before.marks | UNSEQUENCED_END, ..before };
         self.update_order(slot, &order);

@@ -133,6 +133,17 @@ fn an_order_that_waits_for_its_venue_is_withdrawn() {
 }
 
 #[test]
+fn an_order_that_comes_back_from_its_line_after_its_end_has_expired() {
+    let mut scene = Scene::new();
+    let id = scene.request(dated(1, 1_000));
+    let sent = scene.venue_requests()[0];
+    assert!(scene.pass(1_000));
+    assert_eq!(scene.canceled(), [id]);
+    scene.returned(&sent);
+    assert_eq!((scene.reports()[0].0, scene.core.open_orders().count()), (ExecType::Expired, 0));
+}
+
+#[test]
 fn an_order_that_ended_while_the_oms_was_down_is_canceled_once_its_line_is_up() {
     let mut scene = Scene::new();
     let boot =
