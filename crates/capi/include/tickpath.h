@@ -342,7 +342,21 @@ typedef enum {
     TP_TOLD_SAID_AGAIN = 10,
     /// The OMS took the requests from `from` on, up to `to`, and no longer knows them.
     TP_TOLD_FORGOTTEN = 11,
+    /// Detail of a report, which the exchange sent beside the report: it has number, stamp, order_id, exec_id, fee,
+    /// fee_currency, liquidity, venue_received_ns, venue_sent_ns, and the exchange's reason as `sentence`. It follows
+    /// its report, which has the same order_id and exec_id; most reports have none. Details have numbers of their own.
+    TP_TOLD_DETAIL = 12,
 } tp_order_event_type;
+
+/// Role of the order in a fill.
+typedef enum {
+    /// Not known, or no fill.
+    TP_LIQUIDITY_UNKNOWN = 0,
+    /// The order rested.
+    TP_LIQUIDITY_MAKER = 1,
+    /// The order arrived.
+    TP_LIQUIDITY_TAKER = 2,
+} tp_liquidity;
 
 /// Content of a report, by FIX's numbers (150).
 typedef enum {
@@ -739,6 +753,19 @@ typedef struct {
     bool is_manual;
     /// Reserved: 0.
     uint8_t reserved[6];
+    /// Fee of a fill, in a detail, in 10^-16 of its currency; negative for a rebate.
+    tp_int128 fee;
+    /// Time at which the exchange received the request or made the event, in a detail, in nanoseconds since the Unix
+    /// epoch; 0 if unknown.
+    uint64_t venue_received_ns;
+    /// Time at which the exchange sent the report, in a detail, in nanoseconds since the Unix epoch; 0 if unknown.
+    uint64_t venue_sent_ns;
+    /// Currency of the fee, in a detail; empty if there is no fee.
+    char fee_currency[16];
+    /// Role of the order in the fill, in a detail: a tp_liquidity.
+    uint32_t liquidity;
+    /// Reserved: 0.
+    uint32_t reserved_end;
 } tp_order_event;
 
 /// Level of an order book, its new quantity: the 48 bytes of a message of kind TP_KIND_BOOK_LEVEL, little-endian. A

@@ -12,5 +12,8 @@ pub const RIGHTS_VERSION: u16 = 4;
 /// First version with an answer to a request that is refused before the journal.
 pub const REFUSAL_VERSION: u16 = 5;
 
+/// First version with the details of reports.
+pub const DETAILS_VERSION: u16 = 7;
+
 /// First version that lists the OMS's instruments.
 pub const INSTRUMENTS_VERSION: u16 = 6;

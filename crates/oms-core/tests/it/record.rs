@@ -56,7 +56,7 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::Name, size_of::<NameRecord>(), 72),
     (RecordKind::Reconcile, size_of::<Reconcile>(), 40),
     (RecordKind::EnterPosition, size_of::<EnterPosition>(), 64),
-    (RecordKind::ReportDetail, size_of::<DetailRecord>(), 136),
+    (RecordKind::ReportDetail, size_of::<DetailRecord>(), 144),
 ];
 
 /// Definitions that core version 3 wrote with fewer bytes, which are read, too.
