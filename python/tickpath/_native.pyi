@@ -767,8 +767,8 @@ class OrderBook:
         """Creates the book of an instrument, by its number."""
     def apply(self, event: _Event) -> bool:
         """Applies an event of a subscriber: a BookLevel, a FeedStatus, or a Gap of the topic; other events and other
-        instruments change nothing. Returns True if the event completes a message of the exchange, so that the book can
-        be read if it is valid.
+        instruments change nothing. A Gap names no instrument: apply it to each book of the subscriber. Returns True if
+        the event completes a message of the exchange, so that the book can be read if it is valid.
         """
     @property
     def is_valid(self) -> bool:

@@ -1066,8 +1066,8 @@ tp_status tp_book_apply(tp_book *book, const tp_book_level *level, bool *is_comp
 /// Applies an event of the feed, if it concerns this instrument.
 tp_status tp_book_status(tp_book *book, const tp_feed_status *status);
 
-/// Notes that messages of the feed were lost, as a TP_GAP of its topic reports. The book is invalid until the next
-/// snapshot.
+/// Notes that messages of the feed were lost, as a TP_GAP of its topic reports: call it for each book of the subscriber,
+/// because a gap names no instrument. The book is invalid until the next snapshot.
 tp_status tp_book_lost_messages(tp_book *book);
 
 /// Writes to `is_valid` whether the book may be used, and to `reason`, which may be null, a tp_book_validity.

@@ -1,7 +1,7 @@
 //! The exchanges by name: the one place that knows which adapters there are.
 //!
 //! ```text
-//!   a name ── FeedExchange ──┬── open_feed ──> feed-okx, feed-binance
+//!   a name ── FeedExchange ──┬── open_feeds ─> feed-okx, feed-binance
 //!                            ├── parser ─────> frames of a raw file
 //!                            └── read_listing ──> merge_table ──> instruments.csv ──> read_feed_table
 //!            └─ OrderExchange ── rest_url ──> lines of the OMS, simulated exchanges
@@ -21,6 +21,7 @@ mod order_exchange;
 
 pub use error::ExchangeUsageError;
 pub use feed_table::{number_instruments, read_feed_table};
-pub use feeds::{FeedEndpoints, FeedExchange, ListingType};
+pub use feeds::{FeedChoices, FeedEndpoints, FeedExchange, FeedFormat, KeySource, ListingType};
 pub use instrument_table::{MergedTable, TableMergeError, merge_table};
 pub use order_exchange::OrderExchange;
+pub use tickpath_feed_binance::SnapshotDepth;
