@@ -30,6 +30,7 @@ __all__ = [
     "Pusher",
     "Recording",
     "Report",
+    "ReportDetail",
     "Subscriber",
     "Table",
     "TopOfBook",
@@ -766,8 +767,8 @@ class OrderBook:
         """Creates the book of an instrument, by its number."""
     def apply(self, event: _Event) -> bool:
         """Applies an event of a subscriber: a BookLevel, a FeedStatus, or a Gap of the topic; other events and other
-        instruments change nothing. Returns True if the event completes a message of the exchange, so that the book can
-        be read if it is valid.
+        instruments change nothing. A Gap names no instrument: apply it to each book of the subscriber. Returns True if
+        the event completes a message of the exchange, so that the book can be read if it is valid.
         """
     @property
     def is_valid(self) -> bool:
@@ -1087,6 +1088,53 @@ class Report:
         """True if an admin entered the report by hand."""
 
 @final
+class ReportDetail:
+    """The detail of a report, which the exchange sent beside it. It follows its report, which has the same `order_id`
+    and `exec_id`; most reports have none.
+    """
+
+    def __new__(cls, **fields: int | str) -> Self:
+        """Creates a detail, for a test of `on_detail`: of the fields that are not given, `liquidity` is 'unknown', and
+        all others are 0 or empty.
+        """
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, int | str]]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    @property
+    def number(self) -> int:
+        """Sequence number of the detail in the session; details are numbered apart from reports."""
+    @property
+    def stamp(self) -> int:
+        """Time at which the OMS sent the detail, in ticks of its host's clock."""
+    @property
+    def order_id(self) -> int:
+        """The OMS's id of the order."""
+    @property
+    def exec_id(self) -> int:
+        """The venue's id of the fill; 0 if the report is no fill."""
+    @property
+    def fee(self) -> int:
+        """Fee of the fill, in 10⁻¹⁶ of its currency; negative for a rebate."""
+    @property
+    def fee_currency(self) -> str:
+        """Currency of the fee; empty if there is no fee."""
+    @property
+    def liquidity(self) -> str:
+        """Role of the order in the fill: 'maker', 'taker' or 'unknown'."""
+    @property
+    def venue_received_ns(self) -> int:
+        """Time at which the exchange received the request or made the event, in nanoseconds since the Unix epoch; 0 if
+        unknown.
+        """
+    @property
+    def venue_sent_ns(self) -> int:
+        """Time at which the exchange sent the report, in nanoseconds since the Unix epoch; 0 if unknown."""
+    @property
+    def text(self) -> str:
+        """The exchange's reason, as its text; empty if there is none."""
+
+@final
 class Denial:
     """Reason why the OMS denied a request: the check, its limit, and the value that broke the limit, in the unit of the
     check.
@@ -1275,5 +1323,5 @@ def trade(
 
 _Event: TypeAlias = TopOfBook | Trade | BookLevel | FeedStatus | Message | Foreign | Gap
 _Data: TypeAlias = Buffer | TopOfBook | Trade | BookLevel | FeedStatus | Message | Foreign
-_Told: TypeAlias = Report | Gap | NotTaken | InDoubt | Notice
+_Told: TypeAlias = Report | ReportDetail | Gap | NotTaken | InDoubt | Notice
 _Cause: TypeAlias = TopOfBook | Trade | BookLevel | Message | int

@@ -344,11 +344,25 @@ typedef enum {
     TP_TOLD_SAID_AGAIN = 10,
     /// The OMS took the requests from `from` on, up to `to`, and no longer knows them.
     TP_TOLD_FORGOTTEN = 11,
+    /// Detail of a report, which the exchange sent beside the report: it has number, stamp, order_id, exec_id, fee,
+    /// fee_currency, liquidity, venue_received_ns, venue_sent_ns, and the exchange's reason as `sentence`. It follows
+    /// its report, which has the same order_id and exec_id; most reports have none. Details have numbers of their own.
+    TP_TOLD_DETAIL = 12,
     /// Client id and end time of an order, before the order's first report and before each answer to a query: it has
     /// number, stamp, is_live, client_order_id, order_id and account, its sentence is the client id, and its `to` the
     /// expire_ns.
-    TP_TOLD_EXTENSION = 12,
+    TP_TOLD_EXTENSION = 13,
 } tp_order_event_type;
+
+/// Role of the order in a fill.
+typedef enum {
+    /// Not known, or no fill.
+    TP_LIQUIDITY_UNKNOWN = 0,
+    /// The order rested.
+    TP_LIQUIDITY_MAKER = 1,
+    /// The order arrived.
+    TP_LIQUIDITY_TAKER = 2,
+} tp_liquidity;
 
 /// Content of a report, by FIX's numbers (150).
 typedef enum {
@@ -770,6 +784,19 @@ typedef struct {
     bool is_manual;
     /// Reserved: 0.
     uint8_t reserved[6];
+    /// Fee of a fill, in a detail, in 10^-16 of its currency; negative for a rebate.
+    tp_int128 fee;
+    /// Time at which the exchange received the request or made the event, in a detail, in nanoseconds since the Unix
+    /// epoch; 0 if unknown.
+    uint64_t venue_received_ns;
+    /// Time at which the exchange sent the report, in a detail, in nanoseconds since the Unix epoch; 0 if unknown.
+    uint64_t venue_sent_ns;
+    /// Currency of the fee, in a detail; empty if there is no fee.
+    char fee_currency[16];
+    /// Role of the order in the fill, in a detail: a tp_liquidity.
+    uint32_t liquidity;
+    /// Reserved: 0.
+    uint32_t reserved_end;
 } tp_order_event;
 
 /// Level of an order book, its new quantity: the 48 bytes of a message of kind TP_KIND_BOOK_LEVEL, little-endian. A
@@ -1074,8 +1101,8 @@ tp_status tp_book_apply(tp_book *book, const tp_book_level *level, bool *is_comp
 /// Applies an event of the feed, if it concerns this instrument.
 tp_status tp_book_status(tp_book *book, const tp_feed_status *status);
 
-/// Notes that messages of the feed were lost, as a TP_GAP of its topic reports. The book is invalid until the next
-/// snapshot.
+/// Notes that messages of the feed were lost, as a TP_GAP of its topic reports: call it for each book of the subscriber,
+/// because a gap names no instrument. The book is invalid until the next snapshot.
 tp_status tp_book_lost_messages(tp_book *book);
 
 /// Writes to `is_valid` whether the book may be used, and to `reason`, which may be null, a tp_book_validity.

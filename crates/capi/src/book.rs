@@ -90,8 +90,8 @@ pub unsafe extern "C" fn tp_book_status(book: *mut tp_book, status: *const tp_fe
     })
 }
 
-/// Notes that messages of the feed were lost, as a TP_GAP of its topic reports. The book is invalid until the next
-/// snapshot.
+/// Notes that messages of the feed were lost, as a TP_GAP of its topic reports: call it for each book of the subscriber,
+/// because a gap names no instrument. The book is invalid until the next snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_book_lost_messages(book: *mut tp_book) -> tp_status {
     // SAFETY: null or an open handle, as the header requires.

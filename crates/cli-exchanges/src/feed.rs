@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use tickpath_clock::Wait;
-use tickpath_exchanges::{FeedEndpoints, FeedExchange, number_instruments, read_feed_table};
+use tickpath_exchanges::{
+    FeedChoices, FeedEndpoints, FeedExchange, FeedFormat, KeySource, SnapshotDepth, number_instruments, read_feed_table,
+};
 use tickpath_feed::Subscription;
 use tickpath_lab_report::duration;
 use tickpath_market::replay::ReplaySpeed;
@@ -27,7 +29,8 @@ const STREAMS: [&str; 3] = ["quotes", "trades", "books"];
     after_help = "Messages are TopOfBook, Trade, BookLevel (a level each, with flags at the ends of an update) and \
                   FeedStatus (connections, gaps, validity of books). A message that the topic does not accept at once \
                   is lost: it is counted, and published as a gap. The file of --raw has a line a frame, 'LOCAL_UTC_NS \
-                  JSON', or 'LOCAL_UTC_NS #BASE64' of binary data."
+                  JSON', or 'LOCAL_UTC_NS #BASE64' of binary data, and 'LOCAL_UTC_NS #connect' before the frames of a \
+                  connection."
 )]
 pub struct FeedArgs {
     /// The exchange
@@ -56,8 +59,8 @@ pub struct FeedArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     #[arg(conflicts_with = "replay")]
     pub connections: u8,
-    /// Write all frames as they arrive to a new file; gzip if its name ends in .gz. The second connection has a file of
-    /// its own, FILE.1, or ticks.1.gz beside ticks.gz
+    /// Write all frames as they arrive to a new file; gzip if its name ends in .gz. A second connection, and one that
+    /// takes over from another, has a file of its own, FILE.1, or ticks.1.gz beside ticks.gz
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub raw: Option<PathBuf>,
     /// Read the frames of a file of --raw, instead of connecting to the exchange
@@ -75,7 +78,19 @@ pub struct FeedArgs {
     /// File of the only trusted certificate authorities; default: those of the system
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub ca: Option<PathBuf>,
-    /// Time without a frame of any connection after which a silence is reported, in seconds
+    /// Format of the exchange's messages; --replay reads both
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, conflicts_with = "replay")]
+    pub format: FeedFormat,
+    /// API key for --format sbe: TOML file with key, which only its owner may use (mode 0600), or env:NAME for a
+    /// variable of the environment
+    #[arg(long, value_name = "FILE|env:NAME", conflicts_with = "replay")]
+    pub key: Option<KeySource>,
+    /// Levels of a book's snapshot on each side, at binance and binance-futures: 100, 500, 1000 or 5000 (spot alone);
+    /// default: 1000. A book is complete to this depth only. The exchange allows 6,000 units a minute of an address
+    /// (futures: 2,400), of which the snapshots use half; one costs 5, 25, 50 or 250 (futures: 5, 10 or 20)
+    #[arg(long, value_name = "N", conflicts_with = "replay")]
+    pub snapshot_depth: Option<SnapshotDepth>,
+    /// Time without market data on any connection after which a silence is reported, in seconds
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub silence: f64,
     /// End after this many messages, or a few more: an update of a book is published whole
@@ -115,8 +130,12 @@ pub fn run(args: &FeedArgs) -> anyhow::Result<CliOutcome> {
         None => {
             let endpoints =
                 FeedEndpoints { url: args.url.as_deref(), rest_url: args.rest_url.as_deref(), ca: args.ca.as_deref() };
-            let open = |_| args.exchange.open_feed(&endpoints, subscription.clone());
-            let feeds = (0..args.connections).map(open).collect::<Result<Vec<_>, _>>().map_err(CliUsageError::from)?;
+            let FeedArgs { format, key, snapshot_depth, .. } = args.clone();
+            let choices = FeedChoices { format, key, snapshot_depth, keeps_frames: args.raw.is_some() };
+            // One more is spare.
+            let connections = usize::from(args.connections) + 1;
+            let feeds = args.exchange.open_feeds(&endpoints, &choices, &subscription, connections);
+            let feeds = feeds.map_err(CliUsageError::from)?;
             let watch = begin()?;
             watch.run(&[], |outside| carry(&config, feeds, &meter, outside))?
         }
@@ -164,7 +183,8 @@ fn summary(totals: &FeedTotals) -> String {
     for (name, delays, note) in stages.iter().filter(|(_, delays, _)| delays.count() > 0) {
         text += &format!("{name}: {}{note}\n", delays_text(delays));
     }
-    for (index, connection) in totals.connections.iter().enumerate() {
+    let used = totals.connections.iter().enumerate().filter(|(_, connection)| connection.attempts > 0);
+    for (index, connection) in used {
         text += &format!("connection {index}: {}\n", connection_text(connection));
     }
     text

@@ -1,4 +1,5 @@
-//! `tickpath explain`: the time of one message by stage, for this broker and client, and the gain of each change.
+//! `tickpath explain`: the time of one message by stage, for this broker or exchange and client, and the gain of each
+//! change.
 
 use clap::Args;
 use tickpath_lab_explain::{self as explain, ExplainSubject, ExplainedClient, GAINS, Gain, Settings, is_redis};
@@ -47,7 +48,8 @@ pub struct ExplainArgs {
     pub cpus: CpuArgs,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// A command that publishes with redis-py, or pushes to a list, and exits; its scripts are not changed
+    /// A command that publishes with redis-py, or pushes to a list, or trades at an exchange with ccxt or python-okx, and
+    /// exits; its scripts are not changed
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }

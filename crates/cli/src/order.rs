@@ -15,9 +15,9 @@ use clap::{Args, Subcommand};
 use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, ExtendedOrder, MassCancel,
-    MassCancelType, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder,
-    Request, SelfTradeMode, Side, StatusRequest, SymbolId, TextId, TextIdAction, TextIdRequest, TimeInForce, TradeMode,
-    Trigger,
+    MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, Price, Quantity, ReplaceConditional,
+    ReplaceOrder, Request, SelfTradeMode, Side, StatusRequest, SymbolId, TextId, TextIdAction, TextIdRequest,
+    TimeInForce, TradeMode, Trigger,
 };
 use tickpath_oms_client::{Client, ClientError, ClientEvent, Config as ClientConfig, Since};
 use tickpath_oms_core::Denial;
@@ -25,7 +25,7 @@ use tickpath_oms_protocol::LogonRejectReason;
 use tickpath_oms_text::parse::{
     client_id, order_id, price, quantity, self_trade_mode, side, time_in_force, trade_mode, utc_time,
 };
-use tickpath_oms_text::{denial_line, report_line};
+use tickpath_oms_text::{denial_line, detail_line, report_line};
 
 use crate::instruments::Instruments;
 use crate::oms_files::PartialSettings;
@@ -443,7 +443,7 @@ fn print_reports(
         [id, original].contains(&report.client_order_id) || matches!(request, Request::MassCancel(_))
     };
     let (from, mut outcome) = (clock.ticks(), None);
-    let (mut ends, mut answered) = (None, None);
+    let (mut ends, mut answered, mut shown) = (None, None, Vec::new());
     loop {
         // A fill that follows the answer at once is printed with it.
         let since = *answered.get_or_insert_with(|| clock.ticks());
@@ -456,26 +456,16 @@ fn print_reports(
         let polled = client.poll(|event| match event {
             ClientEvent::Report { report, .. } if concerns_request(&report) => {
                 printer.print(&report_line(session, &report));
+                shown.push(report.order_id);
                 let answers = report.client_order_id == id || matches!(request, Request::MassCancel(_));
                 outcome = outcome.take().or(answer_outcome(&report).filter(|_| answers));
             }
-            ClientEvent::Denied { denial, .. } if denial.client_order_id == id => match request {
-                Request::MassCancel(all) if denial.code == Denial::UnknownOrder.code() => {
-                    let account = all.account.0;
-                    printer.print(&format!(
-                        "nothing to cancel: session {session} has no such open order of account {account}\n"
-                    ));
-                    outcome = Some(CliOutcome::Success);
-                }
-                _ => {
-                    printer.print(&denial_line(session, &denial));
-                    if denial.code == Denial::UnknownOrder.code() {
-                        let is_cancel = matches!(request, Request::Cancel(_) | Request::ByTextId(_));
-                        printer.print(if is_cancel { LOOK_UP } else { LOOK_UP_SESSION });
-                    }
-                    outcome = Some(CliOutcome::Lost);
-                }
-            },
+            ClientEvent::Detail { detail, .. } if shown.contains(&detail.order_id) => {
+                printer.print(&detail_line(session, &detail));
+            }
+            ClientEvent::Denied { denial, .. } if denial.client_order_id == id => {
+                outcome = Some(print_denial(session, request, &denial, printer));
+            }
             ClientEvent::Disconnected { why } => ends = Some(why),
             _ => {}
         });
@@ -503,6 +493,22 @@ fn print_reports(
         );
     }
     Ok(outcome.unwrap_or(CliOutcome::Success))
+}
+
+/// Prints the denial of a request, and returns its outcome.
+fn print_denial(session: u16, request: &Request, denial: &OrderDenied, printer: &mut Printer) -> CliOutcome {
+    let is_unknown = denial.code == Denial::UnknownOrder.code();
+    if let (Request::MassCancel(all), true) = (request, is_unknown) {
+        let account = all.account.0;
+        printer.print(&format!("nothing to cancel: session {session} has no such open order of account {account}\n"));
+        return CliOutcome::Success;
+    }
+    printer.print(&denial_line(session, denial));
+    if is_unknown {
+        let is_cancel = matches!(request, Request::Cancel(_) | Request::ByTextId(_));
+        printer.print(if is_cancel { LOOK_UP } else { LOOK_UP_SESSION });
+    }
+    CliOutcome::Lost
 }
 
 /// Returns the outcome that a venue's answer stands for; none if the report comes from the OMS itself. For an armed

@@ -1,12 +1,13 @@
 //! Configuration of a feed, with the exchange's own addresses and bounds as defaults.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use tickpath_feed::Subscription;
 
+use crate::api_key::ApiKey;
+use crate::market::BinanceMarket;
 use crate::message::TimeUnit;
+use crate::request_weight::SnapshotDepth;
 
 /// Address of the spot market's JSON streams.
 pub const SPOT_STREAMS: &str = "wss://stream.binance.com:9443";
@@ -27,15 +28,6 @@ const FUTURES_SILENCE_NS: u64 = 240 * SECOND_NS;
 /// Age at which a connection is announced to end: ten minutes before the exchange ends it.
 const RENEW_AFTER_NS: u64 = (24 * 60 - 10) * 60 * SECOND_NS;
 
-/// A market of the exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BinanceMarket {
-    /// Spot.
-    Spot,
-    /// Futures with a margin in USDT, USDC and the like.
-    UsdFutures,
-}
-
 /// Configuration of a [`BinanceFeed`](crate::BinanceFeed). The constructors fill in the exchange's own values.
 #[derive(Debug, Clone)]
 pub struct BinanceFeedConfig {
@@ -55,6 +47,11 @@ pub struct BinanceFeedConfig {
     pub time_unit: TimeUnit,
     /// Stream of book updates, as it follows the symbol and `@`.
     pub book_stream: String,
+    /// Levels of a book's snapshot on each side.
+    pub snapshot_depth: SnapshotDepth,
+    /// Snapshots follow each connect, also while another feed of the same market data is up, so that the raw frames of
+    /// each connection are complete by themselves.
+    pub snapshots_per_connection: bool,
     /// Time without any arrival after which a connection is lost, in nanoseconds.
     pub silence_ns: u64,
     /// Age of a connection at which the feed reports `Maintenance`, in nanoseconds.
@@ -73,6 +70,8 @@ impl BinanceFeedConfig {
             subscription,
             time_unit: TimeUnit::Millisecond,
             book_stream: "depth@100ms".to_owned(),
+            snapshot_depth: SnapshotDepth::default(),
+            snapshots_per_connection: false,
             silence_ns: SPOT_SILENCE_NS,
             renew_after_ns: RENEW_AFTER_NS,
         }
@@ -97,36 +96,5 @@ impl BinanceFeedConfig {
             silence_ns: FUTURES_SILENCE_NS,
             ..Self::spot(subscription)
         }
-    }
-}
-
-/// Key of an API user, which the SBE streams require. Its debug text hides the key.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey(String);
-
-/// Error of a text that is no API key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an API key has letters and digits only; copy it from the exchange's page of API keys, without spaces")]
-pub struct ApiKeyError;
-
-impl ApiKey {
-    /// Returns the key as text, for the header of the upgrade.
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for ApiKey {
-    type Err = ApiKeyError;
-
-    fn from_str(text: &str) -> Result<Self, ApiKeyError> {
-        let is_key = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if is_key { Ok(Self(text.to_owned())) } else { Err(ApiKeyError) }
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey(hidden)")
     }
 }

@@ -7,11 +7,13 @@ use tickpath_feed::{Arrival, Feed, FeedEvent, FeedInstrument, FeedLost, Frame, F
 use tickpath_market::SymbolId;
 use tickpath_web_client::{HttpsClient, WebClientError, WebSocketClient, WebSocketConfig};
 
-use crate::config::{BinanceFeedConfig, BinanceMarket};
+use crate::config::BinanceFeedConfig;
 use crate::connection::{ConnectionEvent, StreamConnection};
+use crate::market::BinanceMarket;
 use crate::message::TimeUnit;
 use crate::parser::BinanceParser;
-use crate::rest::{RestAnswer, RestQueue, RestRequest};
+use crate::request_weight::SnapshotDepth;
+use crate::rest::{RestAnswer, RestQueue, SnapshotOffer};
 use crate::streams::{MAX_STREAMS, StreamPath};
 
 /// Max time from the connect to the acknowledgement of all streams, in nanoseconds.
@@ -24,6 +26,7 @@ pub struct BinanceFeed {
     clock: HostClock,
     /// Connections, that of quotes and books first.
     connections: Vec<StreamConnection>,
+    /// Requests of the REST interface, which feeds of the same market data share.
     rest: RestQueue,
     parser: BinanceParser,
     instruments: Vec<FeedInstrument>,
@@ -59,6 +62,9 @@ pub enum BinanceFeedError {
     /// Microseconds are requested of the futures market.
     #[error("USD-M futures have times in milliseconds only; set the time unit to milliseconds")]
     MicrosecondsOfFutures,
+    /// A depth is requested that the market does not offer.
+    #[error("USD-M futures have no snapshots of {0} levels; use 1000 at most")]
+    DepthOfFutures(SnapshotDepth),
     /// An address or a file of authorities cannot be used.
     #[error(transparent)]
     Client(#[from] WebClientError),
@@ -70,29 +76,41 @@ pub enum BinanceFeedError {
 impl BinanceFeed {
     /// Makes a feed that is down.
     pub fn new(config: BinanceFeedConfig) -> Result<Self, BinanceFeedError> {
-        if config.market == BinanceMarket::UsdFutures && config.api_key.is_some() {
+        let mut feeds = Self::several(&config, 1)?;
+        Ok(feeds.remove(0))
+    }
+
+    /// Makes feeds of the same market data, which are down. They share the weight of the REST interface, and a snapshot
+    /// is requested once for all of them.
+    pub fn several(config: &BinanceFeedConfig, count: usize) -> Result<Vec<Self>, BinanceFeedError> {
+        let BinanceFeedConfig { market, subscription, snapshot_depth, .. } = config;
+        if *market == BinanceMarket::UsdFutures && config.api_key.is_some() {
             return Err(BinanceFeedError::SbeOfFutures);
         }
-        if config.market == BinanceMarket::UsdFutures && config.time_unit == TimeUnit::Microsecond {
+        if *market == BinanceMarket::UsdFutures && config.time_unit == TimeUnit::Microsecond {
             return Err(BinanceFeedError::MicrosecondsOfFutures);
         }
-        let connections = connections_of(&config)?;
+        let weight = snapshot_depth.weight(*market).ok_or(BinanceFeedError::DepthOfFutures(*snapshot_depth))?;
+        let is_per_connection = config.snapshots_per_connection;
+        let offer = SnapshotOffer { market: *market, depth: *snapshot_depth, weight, is_per_connection };
+        let connections = (0..count).map(|_| connections_of(config)).collect::<Result<Vec<_>, _>>()?;
         let clock = HostClock::get()?;
         let client = HttpsClient::new(&config.rest_url, config.ca.as_deref())?;
-        let instruments = config.subscription.instruments;
-        let names = instruments.iter().map(|instrument| instrument.name.clone()).collect();
-        Ok(Self {
+        let names = subscription.instruments.iter().map(|instrument| instrument.name.clone()).collect();
+        let queues = RestQueue::sharing(client, clock, offer, names, count);
+        let make = |(connections, rest)| Self {
             clock,
             connections,
-            rest: RestQueue::new(client, clock, config.market, names),
-            parser: BinanceParser::new(&instruments, config.time_unit),
-            instruments,
-            has_books: config.subscription.books,
+            rest,
+            parser: BinanceParser::new(&subscription.instruments, config.time_unit),
+            instruments: subscription.instruments.clone(),
+            has_books: subscription.books,
             silence_ns: config.silence_ns,
             renew_after_ns: config.renew_after_ns,
             state: FeedState::Down,
             snapshot: Vec::new(),
-        })
+        };
+        Ok(connections.into_iter().zip(queues).map(make).collect())
     }
 
     fn advance(&mut self, take: &mut dyn FnMut(FeedEvent<'_>)) -> Result<usize, String> {
@@ -106,7 +124,7 @@ impl BinanceFeed {
             }
             FeedState::Up { since, is_renewal_announced } => {
                 if !was_up {
-                    self.request_state();
+                    self.rest.join(self.has_books);
                 }
                 done += self.poll_rest(now, take);
                 let age_ns = u64::try_from(self.clock.ns_between(since, now)).unwrap_or(0);
@@ -142,35 +160,27 @@ impl BinanceFeed {
         Ok(done)
     }
 
-    /// Requests the exchange's time and all books.
-    fn request_state(&mut self) {
-        self.rest.request(RestRequest::Time);
-        if self.has_books {
-            (0..self.instruments.len()).for_each(|instrument| self.rest.request(RestRequest::Snapshot(instrument)));
-        }
-    }
-
     fn poll_rest(&mut self, now: u64, take: &mut dyn FnMut(FeedEvent<'_>)) -> usize {
         let Self { clock, rest, parser, instruments, snapshot, .. } = self;
-        rest.poll(now, &mut |answer| match answer {
-            RestAnswer::Time { server_ms, sent, received } => {
-                take(clock_offset(clock, server_ms, sent, received));
-                true
+        let (done, answers) = rest.poll(now);
+        for answer in answers {
+            match answer {
+                RestAnswer::Time { server_ms, sent, received } => take(clock_offset(clock, server_ms, sent, received)),
+                RestAnswer::Snapshot { instrument, response } => {
+                    wrap_snapshot(snapshot, &instruments[instrument].name, &response.body);
+                    let arrival = Arrival { wire: 0, read: response.received };
+                    let is_read = pass_on(parser, Frame::Text(snapshot.as_slice()), arrival, take);
+                    rest.note_read(instrument, is_read, now);
+                }
+                RestAnswer::Failed(why) => take(FeedEvent::BadFrame(&FrameError::Exchange(why))),
             }
-            RestAnswer::Snapshot { instrument, body, received } => {
-                wrap_snapshot(snapshot, &instruments[instrument].name, body);
-                pass_on(parser, Frame::Text(snapshot.as_slice()), Arrival { wire: 0, read: received }, take)
-            }
-            RestAnswer::Failed(why) => {
-                take(FeedEvent::BadFrame(&FrameError::Exchange(why)));
-                true
-            }
-        })
+        }
+        done
     }
 
     fn end(&mut self) {
         self.connections.iter_mut().for_each(StreamConnection::close);
-        self.rest.clear();
+        self.rest.leave();
         self.state = FeedState::Down;
     }
 }
@@ -183,7 +193,7 @@ impl Feed for BinanceFeed {
 
     fn connect(&mut self) {
         let now = self.clock.ticks();
-        self.rest.clear();
+        self.rest.leave();
         self.connections.iter_mut().for_each(|connection| connection.connect(now));
         self.state = FeedState::Connecting { since: now };
     }
@@ -202,7 +212,7 @@ impl Feed for BinanceFeed {
     fn resynchronize(&mut self, symbol: SymbolId) {
         let found = self.instruments.iter().position(|instrument| instrument.symbol == symbol);
         if let (Some(instrument), FeedState::Up { .. }) = (found, self.state) {
-            self.rest.request(RestRequest::Snapshot(instrument));
+            self.rest.request_snapshot(instrument);
         }
     }
 

@@ -53,7 +53,8 @@ pub(crate) fn read_quantity(instrument: &FeedInstrument, text: &str) -> Result<Q
 
 /// Returns the error of a number that does not fit its instrument.
 pub(crate) fn misfit(instrument: &FeedInstrument, field: &'static str, text: &str, decimals: u8) -> FrameError {
-    FrameError::Number { instrument: instrument.name.clone(), field, text: printable(text), decimals }
+    let (instrument, symbol) = (instrument.name.clone(), instrument.symbol);
+    FrameError::Number { instrument, symbol, field, text: printable(text), decimals }
 }
 
 /// Reads a decimal; none if it is negative or does not fit.

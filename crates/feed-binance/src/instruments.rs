@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tickpath_feed::{ContractKind, ListedInstrument, Listing, ListingError};
 
-use crate::config::BinanceMarket;
 use crate::json::read_error;
+use crate::market::BinanceMarket;
 use crate::message::printable;
 
 /// Reads the exchange's list of instruments. Quantities of both markets are in the base currency, so that the contract

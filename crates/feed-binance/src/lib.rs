@@ -33,8 +33,16 @@
 //! `{"stream":"btcusdt@depthSnapshot","data":ANSWER}`, the answer unchanged, so that a file of raw frames has the name
 //! of its instrument. A bare answer is read, too, if the parser has a single instrument.
 //!
-//! Requests are at most two at a time, one a second after a burst, and none before the time that a `Retry-After` header
-//! names. A failed request is reported as a bad frame and repeated after a pause, which grows up to a minute.
+//! A snapshot has a chosen number of levels on each side ([`SnapshotDepth`]). A book is complete to this depth only: a
+//! level beyond is unknown until an update names it.
+//!
+//! Feeds of the same market data ([`BinanceFeed::several`]) share the requests. A snapshot is requested once for all,
+//! and a feed that comes up while another one is up requests none: its books are complete by the other feed. Where the
+//! raw frames of each connection are kept, `snapshots_per_connection` makes each of them complete by itself.
+//!
+//! Requests are at most two at a time, and use half of the weight that the exchange allows an address. A failed request
+//! is reported as a bad frame and repeated after a pause of its own, which grows up to a minute. A refusal of the
+//! address pauses all requests, for the time of its `Retry-After` header.
 //!
 //! # Times and numbers
 //!
@@ -51,24 +59,27 @@
 //! * Reading a hot message allocates nothing once the buffers have grown.
 //! * The in-place reader and the complete reader agree on each frame that the first accepts.
 
+mod api_key;
 mod config;
 mod connection;
 mod feed;
 mod instrument_table;
 mod instruments;
 mod json;
+mod market;
 mod message;
 mod parser;
+mod request_weight;
 mod rest;
 mod sbe;
 mod scan;
 mod streams;
 
-pub use config::{
-    ApiKey, ApiKeyError, BinanceFeedConfig, BinanceMarket, FUTURES_REST, FUTURES_STREAMS, SPOT_REST, SPOT_SBE_STREAMS,
-    SPOT_STREAMS,
-};
+pub use api_key::{ApiKey, ApiKeyError};
+pub use config::{BinanceFeedConfig, FUTURES_REST, FUTURES_STREAMS, SPOT_REST, SPOT_SBE_STREAMS, SPOT_STREAMS};
 pub use feed::{BinanceFeed, BinanceFeedError};
 pub use instruments::read_instruments;
+pub use market::BinanceMarket;
 pub use message::TimeUnit;
 pub use parser::BinanceParser;
+pub use request_weight::{SnapshotDepth, SnapshotDepthError};

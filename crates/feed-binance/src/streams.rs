@@ -1,6 +1,7 @@
 //! The streams of a subscription: their names, the paths that serve them, and the requests that open them.
 
-use crate::config::{BinanceFeedConfig, BinanceMarket};
+use crate::config::BinanceFeedConfig;
+use crate::market::BinanceMarket;
 use crate::message::TimeUnit;
 
 /// Max streams of a connection.

@@ -26,6 +26,15 @@ pub(crate) enum OkxEvent {
     Unsubscribed(ChannelKey),
     /// OKX reports an error, with its code and text.
     Refused(String),
+    /// OKX refuses or ends a channel, of one instrument or of all.
+    ChannelRefused {
+        /// Name of the channel.
+        channel: String,
+        /// Name of the instrument; none for all.
+        instrument: Option<String>,
+        /// Code and text.
+        text: String,
+    },
     /// The connection ends soon.
     Maintenance,
     /// An event without consequences.
@@ -85,19 +94,37 @@ impl EnvelopeFields {
         self.arg.as_ref().map(|arg| ChannelKey::new(&arg.channel, &arg.inst_id))
     }
 
+    /// Returns the channel of an error, from its argument, or from a text with `channel:books,instId:BTC-USDT`.
+    fn refused_channel(&self) -> Option<ChannelKey> {
+        let of_text = || {
+            let (_, named) = self.msg.split_once("channel:")?;
+            let (channel, named) = named.split_once(",instId:")?;
+            Some(ChannelKey::new(channel, named.split([' ', ',']).next()?))
+        };
+        self.key().or_else(of_text)
+    }
+
     fn read_event(&self, event: &str) -> Result<OkxEvent, String> {
         let key = || self.key().ok_or_else(|| format!("the event '{event}' has no argument"));
-        let refused = |text: String| OkxEvent::Refused(shown(&text));
         Ok(match event {
             "subscribe" => OkxEvent::Subscribed(key()?),
             "unsubscribe" => OkxEvent::Unsubscribed(key()?),
-            "error" => refused(format!("{}: {}", self.code, self.msg)),
+            "error" => match (self.refused_channel(), shown(&format!("{}: {}", self.code, self.msg))) {
+                (Some(ChannelKey { channel, instrument }), text) => {
+                    OkxEvent::ChannelRefused { channel, instrument: Some(instrument), text }
+                }
+                (None, text) => OkxEvent::Refused(text),
+            },
             "notice" if self.code == UPGRADE_NOTICE => OkxEvent::Maintenance,
-            "notice" => refused(format!("notice {}: {}", self.code, self.msg)),
-            "channel-conn-count-error" => refused(format!(
-                "the channel '{}' has {} connections, which is the limit; close one",
-                self.channel, self.conn_count
-            )),
+            "notice" => OkxEvent::Refused(shown(&format!("notice {}: {}", self.code, self.msg))),
+            "channel-conn-count-error" => OkxEvent::ChannelRefused {
+                channel: self.channel.clone(),
+                instrument: None,
+                text: shown(&format!(
+                    "the channel '{}' has {} connections, which is the limit; close one",
+                    self.channel, self.conn_count
+                )),
+            },
             "channel-conn-count" | "login" => OkxEvent::Ignored,
             _ => return Err(format!("the event '{event}' is unknown")),
         })

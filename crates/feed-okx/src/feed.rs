@@ -40,6 +40,10 @@ pub struct OkxFeedConfig {
     pub answer_ns: u64,
     /// Time for a connect, up to the last acknowledgement, and for the acknowledgements of a resubscription.
     pub up_ns: u64,
+    /// Time for the snapshot of a book after its subscription; the snapshot is requested again after it.
+    pub snapshot_ns: u64,
+    /// Silence of a book after which it is subscribed again. OKX repeats the number of a quiet book each minute.
+    pub book_silence_ns: u64,
     /// Requests that OKX takes an hour of one connection.
     pub requests_per_hour: u32,
 }
@@ -55,6 +59,8 @@ impl OkxFeedConfig {
             silence_ns: 25_000_000_000,
             answer_ns: 10_000_000_000,
             up_ns: 30_000_000_000,
+            snapshot_ns: 10_000_000_000,
+            book_silence_ns: 150_000_000_000,
             requests_per_hour: 480,
         }
     }
@@ -112,8 +118,9 @@ impl OkxFeed {
             None => None,
         };
         let clock = HostClock::get()?;
-        let OkxFeedConfig { silence_ns, answer_ns, up_ns, requests_per_hour, .. } = config;
-        let limits = SessionLimits { silence_ns, answer_ns, up_ns, requests_per_hour };
+        let OkxFeedConfig { silence_ns, answer_ns, up_ns, snapshot_ns, book_silence_ns, requests_per_hour, .. } =
+            config;
+        let limits = SessionLimits { silence_ns, answer_ns, up_ns, snapshot_ns, book_silence_ns, requests_per_hour };
         let session = OkxSession::new(clock, parser, channels, limits);
         let client = WebSocketClient::new(WebSocketConfig { ca: config.ca, ..WebSocketConfig::new(&config.url) })?;
         Ok(Self { client, rest, session, clock, time_request: None })
@@ -127,7 +134,7 @@ impl OkxFeed {
             return Err(why);
         }
         let received = polled.map_err(|lost| lost.0)?;
-        session.advance()?;
+        session.advance(take)?;
         let sent = self.send_requests();
         Ok(received + sent + self.take_server_time(take))
     }

@@ -47,6 +47,8 @@
 //!   [`FeedEvent::Up`](tickpath_feed::FeedEvent::Up) in their order.
 //! * A connection stays below OKX's hourly limit of requests. A token bucket delays resubscriptions, not heartbeats,
 //!   which do not count.
+//! * A book whose snapshot does not come, and a channel that ends or is silent without a reason, are subscribed again,
+//!   at a pause that grows.
 //! * OKX's checksum of a book has been 0 since June 2026: sequence numbers alone show a gap.
 
 mod batch;

@@ -81,7 +81,7 @@ impl OkxParser {
 impl FrameParser for OkxParser {
     fn parse(&mut self, frame: Frame<'_>, take: &mut dyn FnMut(MarketEvent<'_>)) -> Result<(), FrameError> {
         match self.read(frame, take)? {
-            Some(OkxEvent::Refused(text)) => Err(FrameError::Exchange(text)),
+            Some(OkxEvent::Refused(text) | OkxEvent::ChannelRefused { text, .. }) => Err(FrameError::Exchange(text)),
             _ => Ok(()),
         }
     }

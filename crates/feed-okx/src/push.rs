@@ -146,14 +146,18 @@ impl RowReader<'_> {
     }
 
     fn quantity(&self, field: &'static str, text: &str) -> Result<Quantity, FrameError> {
-        self.units(field, text, self.instrument.quantity_decimals).map(Quantity)
+        match self.units(field, text, self.instrument.quantity_decimals)? {
+            ..0 => Err(self.malformed(&format!("its {field} '{}' is negative", shown(text)))),
+            units => Ok(Quantity(units)),
+        }
     }
 
     fn units(&self, field: &'static str, text: &str, decimals: u8) -> Result<i64, FrameError> {
         parse_decimal(text, decimals).map_err(|error| match error {
             DecimalError::NotANumber => self.malformed(&format!("its {field} '{text}' is no decimal number")),
             DecimalError::TooPrecise | DecimalError::TooLarge => {
-                FrameError::Number { instrument: self.instrument.name.clone(), field, text: shown(text), decimals }
+                let (instrument, symbol) = (self.instrument.name.clone(), self.instrument.symbol);
+                FrameError::Number { instrument, symbol, field, text: shown(text), decimals }
             }
         })
     }

@@ -167,14 +167,18 @@ impl SbeMessage<'_> {
     }
 
     fn quantity(&self, mantissa: i64) -> Result<Quantity, FrameError> {
+        if mantissa < 0 {
+            return Err(self.malformed(format!("its quantity is {mantissa}, which is negative")));
+        }
         self.units("quantity", mantissa, self.layout.exponents + 1, self.instrument.quantity_decimals).map(Quantity)
     }
 
     fn units(&self, field: &'static str, mantissa: i64, exponent: usize, decimals: u8) -> Result<i64, FrameError> {
         let exponent = self.block[exponent].cast_signed();
         units_of(mantissa, exponent, decimals).ok_or_else(|| {
-            let (instrument, text) = (self.instrument.name.clone(), format!("{mantissa}e{exponent}"));
-            FrameError::Number { instrument, field, text, decimals }
+            let FeedInstrument { name, symbol, .. } = self.instrument;
+            let (instrument, symbol, text) = (name.clone(), *symbol, format!("{mantissa}e{exponent}"));
+            FrameError::Number { instrument, symbol, field, text, decimals }
         })
     }
 

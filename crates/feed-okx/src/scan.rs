@@ -77,7 +77,7 @@ fn scan_trade(scan: &mut JsonScan<'_>, instrument: &FeedInstrument) -> Option<Tr
     scan.literal(b",\"px\":")?;
     let price = Price(scan.quoted_decimal(instrument.price_decimals)?);
     scan.literal(b",\"sz\":")?;
-    let quantity = Quantity(scan.quoted_decimal(instrument.quantity_decimals)?);
+    let quantity = scan_quantity(scan, instrument)?;
     scan.literal(b",\"side\":")?;
     let aggressor = match scan.text()? {
         b"buy" => Side::Buy.code(),
@@ -168,12 +168,18 @@ fn scan_level(scan: &mut JsonScan<'_>, instrument: &FeedInstrument) -> Option<(P
     scan.literal(b"[")?;
     let price = Price(scan.quoted_decimal(instrument.price_decimals)?);
     scan.literal(b",")?;
-    let quantity = Quantity(scan.quoted_decimal(instrument.quantity_decimals)?);
+    let quantity = scan_quantity(scan, instrument)?;
     // A field that OKX has abandoned, and the number of orders.
     scan.literal(b",\"0\",")?;
     scan.quoted_unsigned()?;
     scan.literal(b"]")?;
     Some((price, quantity))
+}
+
+/// Reads a quantity. The complete reader has the error of a negative one.
+#[inline]
+fn scan_quantity(scan: &mut JsonScan<'_>, instrument: &FeedInstrument) -> Option<Quantity> {
+    scan.quoted_decimal(instrument.quantity_decimals).filter(|units| *units >= 0).map(Quantity)
 }
 
 #[inline]

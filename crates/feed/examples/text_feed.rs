@@ -76,8 +76,8 @@ impl FrameParser for TextParser {
 }
 
 fn decimal(of: &FeedInstrument, field: &'static str, word: Option<&str>, decimals: u8) -> Result<i64, FrameError> {
-    let (instrument, text) = (of.name.clone(), word.unwrap_or_default().to_owned());
-    parse_decimal(&text, decimals).map_err(|_| FrameError::Number { instrument, field, text, decimals })
+    let (instrument, symbol, text) = (of.name.clone(), of.symbol, word.unwrap_or_default().to_owned());
+    parse_decimal(&text, decimals).map_err(|_| FrameError::Number { instrument, symbol, field, text, decimals })
 }
 
 /// A feed with a text protocol.

@@ -12,8 +12,9 @@
 //! is alive. An update that was received before is a duplicate. Any other update is a gap, one with a lower number too,
 //! because the update with a reset is missing before it.
 //!
-//! A snapshot may be older or newer than the stream. The held updates complete an older one. After a newer one, updates
-//! up to its number are dropped until the first that follows, at most as many as a book may hold. If the snapshot comes
+//! A snapshot may be older or newer than the held updates, which follow each other. They complete an older one if one
+//! of them follows it; otherwise updates between are missing, and the snapshot is a gap. After a newer one, updates up
+//! to its number are dropped until the first that follows, at most as many as a book may hold. If the snapshot comes
 //! from elsewhere ([`BookUpdate::may_overlap`]), that first update may begin below its number: quantities are absolute,
 //! so an update is complete if it covers the numbers from below to beyond the snapshot.
 //!
@@ -202,10 +203,16 @@ impl NumberedBook {
 
     /// Holds an update. Beyond the bound the oldest one goes, and a snapshot must be newer than that one.
     fn hold(&mut self, update: &BookUpdate<'_>, max_held: usize) {
-        if let Some(last) = self.held.back().map(|held| held.update.sequence)
+        let ends = self.held.front().zip(self.held.back());
+        if let Some((previous, last)) = ends.map(|(first, last)| (first.update.previous, last.update.sequence))
             && last != update.previous
         {
-            if update.sequence <= last {
+            // An update that arrives late may complete the held ones at their begin.
+            if update.sequence == previous {
+                if self.held.len() < max_held {
+                    self.held
+                        .push_front(HeldUpdate { update: update.without_levels(), levels: update.levels.to_vec() });
+                }
                 return;
             }
             // A snapshot before the missing update would be of no use.
@@ -223,17 +230,12 @@ impl NumberedBook {
             return out(BookStep::Drop);
         }
         let BookUpdate { sequence: number, may_overlap, .. } = snapshot;
-        let is_next = |held: &HeldUpdate| match may_overlap {
-            true => held.update.sequence > number,
-            false => held.update.previous == number,
+        let next = if may_overlap { self.first_beyond(number) } else { self.first_after(number) };
+        let next = match next {
+            Ok(next) => next,
+            Err(found) => return out(BookStep::Gap { expected: number, found }),
         };
-        let next = self.held.iter().position(is_next).unwrap_or(self.held.len());
         self.held.drain(..next);
-        if let Some(found) = self.held.front().map(|held| held.update.previous)
-            && found > number
-        {
-            return out(BookStep::Gap { expected: number, found });
-        }
         out(BookStep::Apply(snapshot));
         self.state = BookState::AtSnapshot { number, may_overlap, older: 0 };
         for HeldUpdate { update, levels } in self.held.drain(..) {
@@ -241,5 +243,28 @@ impl NumberedBook {
             out(BookStep::Apply(BookUpdate { levels: &levels, ..update }));
         }
         out(BookStep::Valid);
+    }
+
+    /// Returns the place of the first held update that a snapshot from elsewhere lacks; its previous number if updates
+    /// between the snapshot and that one are missing.
+    fn first_beyond(&self, number: u64) -> Result<usize, u64> {
+        let next = self.held.iter().position(|held| held.update.sequence > number).unwrap_or(self.held.len());
+        match self.held.get(next) {
+            Some(HeldUpdate { update, .. }) if update.previous > number => Err(update.previous),
+            _ => Ok(next),
+        }
+    }
+
+    /// Returns the place of the held update that follows a snapshot of the stream, and that behind the last one if the
+    /// snapshot has all of them; the first previous number if updates between them are missing. Only a number beyond
+    /// all held ones proves the snapshot newer, because its connection may be behind another one.
+    fn first_after(&self, number: u64) -> Result<usize, u64> {
+        let (Some(first), Some(last)) = (self.held.front(), self.held.back()) else { return Ok(0) };
+        if let Some(next) = self.held.iter().position(|held| held.update.previous == number) {
+            return Ok(next);
+        }
+        let is_beyond = |held: &HeldUpdate| held.update.previous.max(held.update.sequence) < number;
+        let has_all = last.update.sequence == number || self.held.iter().all(is_beyond);
+        if has_all { Ok(self.held.len()) } else { Err(first.update.previous) }
     }
 }

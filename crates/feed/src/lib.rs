@@ -53,9 +53,12 @@
 //! * **Order.** Messages of a connection are passed on in the order of their arrival, each once.
 //! * **Books.** A snapshot of each book follows the connect. The parser passes on each update with the sequence number
 //!   that it follows, and judges nothing: only [`BookOrder`] finds gaps. After a gap the carrier calls
-//!   [`Feed::resynchronize`], and the adapter brings another snapshot.
+//!   [`Feed::resynchronize`], and the adapter brings another snapshot. The adapter requests a snapshot that does not
+//!   arrive, or that it cannot read, again and again, at its own pace.
+//! * **Channels.** A channel that the exchange ends by itself is a [`FrameError::Ended`], and is subscribed again.
 //! * **Bad input.** A frame that cannot be read is an error with a sentence, [`FeedEvent::BadFrame`], and changes
-//!   nothing: the next frame is read as if it had not come. The carrier counts such frames.
+//!   nothing: the next frame is read as if it had not come. The carrier counts such frames. If the error names an
+//!   instrument ([`FrameError::outdated`]), the carrier publishes a gap of it.
 
 pub mod book_order;
 mod book_update;
@@ -205,6 +208,8 @@ pub enum FrameError {
     Number {
         /// Name of the instrument.
         instrument: String,
+        /// Number of the instrument in our messages.
+        symbol: SymbolId,
         /// Field of the number.
         field: &'static str,
         /// Text of the number.
@@ -212,12 +217,34 @@ pub enum FrameError {
         /// Decimals of the instrument's numbers.
         decimals: u8,
     },
+    /// A channel of an instrument brings nothing more.
+    #[error("{instrument}: the channel '{channel}' {why}; it is subscribed again")]
+    Ended {
+        /// Name of the instrument.
+        instrument: String,
+        /// Number of the instrument in our messages.
+        symbol: SymbolId,
+        /// Name of the channel.
+        channel: String,
+        /// Predicate of the sentence: the reason.
+        why: String,
+    },
     /// The message is of an instrument that was not subscribed.
     #[error("a message of the instrument '{0}', which is not subscribed; it is skipped")]
     UnknownInstrument(String),
     /// The exchange reports an error.
     #[error("the exchange reports an error: {0}")]
     Exchange(String),
+}
+
+impl FrameError {
+    /// Returns the instrument whose last quote and book are out of date because of this error, if it is known.
+    pub fn outdated(&self) -> Option<SymbolId> {
+        match self {
+            Self::Number { symbol, .. } | Self::Ended { symbol, .. } => Some(*symbol),
+            Self::Malformed { .. } | Self::UnknownInstrument(_) | Self::Exchange(_) => None,
+        }
+    }
 }
 
 /// Returns `mantissa` times ten to the power of `exponent`, in units of ten to the power of minus `decimals`; none if it

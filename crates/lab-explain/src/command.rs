@@ -4,7 +4,7 @@
 //!   launcher ── spawns ──> companion (once)                    hook ──> PID.jsonl
 //!            ── spawns ──> command (19 times, one by one)      hook ──> PID.jsonl
 //! ```
-//! The scripts are unchanged: the hook is loaded by PYTHONPATH, and stamps redis-py's calls. The first run is checked
+//! The scripts are unchanged: the hook is loaded by PYTHONPATH, and stamps the calls of the client library. The first run is checked
 //! before the others: if it shows nothing, they would not either.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::records::ProcessTrace;
+use super::records::{ProcessDescription, ProcessTrace};
 use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_result::median;
 use tickpath_lab_tools::python::Python;
@@ -21,11 +21,15 @@ use tickpath_lab_tools::python::Python;
 const LAUNCHER: (&str, &str) = ("launcher.py", include_str!("python/launcher.py"));
 
 /// Files of the hook: every interpreter whose PYTHONPATH begins with their folder loads the first one.
-pub(super) const HOOK: [(&str, &str); 4] = [
+pub(super) const HOOK: [(&str, &str); 8] = [
     ("sitecustomize.py", include_str!("python/hook/sitecustomize.py")),
     ("tickpath_hook.py", include_str!("python/hook/tickpath_hook.py")),
     ("tickpath_rows.py", include_str!("python/hook/tickpath_rows.py")),
     ("tickpath_stamps.py", include_str!("python/hook/tickpath_stamps.py")),
+    ("tickpath_calls.py", include_str!("python/hook/tickpath_calls.py")),
+    ("tickpath_sockets.py", include_str!("python/hook/tickpath_sockets.py")),
+    ("tickpath_ccxt.py", include_str!("python/hook/tickpath_ccxt.py")),
+    ("tickpath_okx.py", include_str!("python/hook/tickpath_okx.py")),
 ];
 
 /// Extra time of the launcher beside the runs, in seconds.
@@ -62,6 +66,7 @@ struct LauncherReport {
     problem: Option<String>,
     subscribed: bool,
     hook_ns: f64,
+    call_ns: f64,
 }
 
 /// One process of the command; nanoseconds of the monotonic clock.
@@ -83,6 +88,8 @@ pub(super) struct ScriptOutcome {
     pub runs: u64,
     /// Cost of all stamps of one message, in nanoseconds.
     pub hook_message_ns: f64,
+    /// Cost of all stamps of one call to an exchange, in nanoseconds.
+    pub hook_call_ns: f64,
     /// Cost of the hook per process, as the difference of medians with and without it; none if it was not measured.
     pub hook_process_ns: Option<f64>,
 }
@@ -156,6 +163,7 @@ impl ScriptOutcome {
             subscribed: ran.subscribed,
             runs: ran.runs.iter().filter(|run| run.hooked).count() as u64,
             hook_message_ns: ran.hook_ns.max(0.0),
+            hook_call_ns: ran.call_ns.max(0.0),
             hook_process_ns: ran.hook_process_ns(),
         })
     }
@@ -165,18 +173,29 @@ impl ScriptOutcome {
         if self.traces.is_empty() {
             return Some(
                 "no process of the command is Python that can be watched; give a Python script that uses redis-py, \
-                 started without -I, -E and -S"
+                 ccxt or python-okx, started without -I, -E and -S"
                     .to_owned(),
             );
         }
-        if self.traces.iter().any(|watched| !watched.sent.is_empty()) {
+        let has_calls = |watched: &ProcessTrace| !watched.called.is_empty() || !watched.arrived.is_empty();
+        if self.traces.iter().any(|watched| !watched.sent.is_empty() || has_calls(watched)) {
             return None;
         }
-        let uses_redis =
-            |watched: &ProcessTrace| watched.process.as_ref().is_some_and(|process| process.import_ended > 0);
-        if !self.traces.iter().any(uses_redis) {
+        let uses = |library: fn(&ProcessDescription) -> bool| {
+            self.traces.iter().filter_map(|watched| watched.process.as_ref()).any(library)
+        };
+        if uses(|process| process.uses_exchange) {
+            let lacking = self.traces.iter().flat_map(|watched| &watched.lacking).next();
+            let lacking = lacking.map_or(String::new(), |why| format!("; {why}"));
+            return Some(format!(
+                "no process of the command has called an exchange, or received a message of one; give a script that \
+                 places orders or watches the market{lacking}"
+            ));
+        }
+        if !uses(|process| process.import_ended > 0) {
             return Some(
-                "no process of the command imports redis; give a script that publishes with redis-py, or pushes"
+                "no process of the command imports redis, ccxt or okx; give a script that publishes with redis-py, or \
+                 pushes, or one that trades with ccxt or python-okx"
                     .to_owned(),
             );
         }
@@ -190,7 +209,7 @@ impl ScriptOutcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::{ProcessDescription, SendStamps};
+    use super::super::records::{CallStamps, SendStamps};
     use super::*;
 
     fn process(import_ended: u64, sends: usize) -> ProcessTrace {
@@ -200,11 +219,21 @@ mod tests {
 
     #[test]
     fn missing_traffic_is_reported_with_a_remedy() {
+        let trades = |called: Vec<CallStamps>| {
+            let process = Some(ProcessDescription { uses_exchange: true, ..ProcessDescription::default() });
+            let lacking = vec!["ccxt 1.0 lacks Exchange.sign".to_owned()];
+            ProcessTrace { process, called, lacking, ..ProcessTrace::default() }
+        };
+        let [client, exchange, name] = ["ccxt", "okx", "create_order"].map(str::to_owned);
+        let call = CallStamps { client, exchange, name, failed: 0, requests: 1, stamps: [1; 12], pauses: [[0; 2]; 4] };
         for (watched, word) in [
             (vec![], Some("-I, -E and -S")),
-            (vec![process(0, 0)], Some("imports redis")),
+            (vec![process(0, 0)], Some("imports redis, ccxt or okx")),
             (vec![process(5, 0)], Some("published")),
             (vec![process(5, 0), process(5, 1)], None),
+            (vec![trades(Vec::new())], Some("called an exchange")),
+            (vec![trades(Vec::new())], Some("lacks Exchange.sign")),
+            (vec![process(0, 0), trades(vec![call])], None),
         ] {
             let outcome = ScriptOutcome { traces: watched, ..ScriptOutcome::default() };
             let sentence = outcome.missing_traffic(false);

@@ -9,7 +9,7 @@ use tickpath_lab_result::{Comparison, ResultFile, Run, RunPhase, StageKind};
 pub const WORKLOAD: &str = "explain";
 
 /// Min share of the whole for a part to get a sentence.
-const MIN_SHARE: f64 = 0.1;
+pub(super) const MIN_SHARE: f64 = 0.1;
 
 /// Share of the whole from which on the connection is the main finding.
 const MAIN_SHARE: f64 = 0.3;
@@ -72,22 +72,23 @@ fn tried_change<'a>(result: &'a ResultFile, name: &str) -> Option<&'a Comparison
     result.comparisons.iter().find(|found| change(found) == Some(name))
 }
 
-/// Returns the first valid run of a phase that has stages.
+/// Returns the first valid run of a phase that has stages, and is not about calls to an exchange.
 fn explained_run(result: &ResultFile, phase: RunPhase) -> Option<&Run> {
-    result.runs.iter().find(|run| run.valid && run.phase == phase && !run.stages.is_empty())
+    let is_it = |run: &&Run| run.valid && run.phase == phase && !run.stages.is_empty();
+    result.runs.iter().filter(is_it).find(|run| run.params.text("call").is_none())
 }
 
-fn message_ns(run: &Run) -> Option<f64> {
+pub(super) fn message_ns(run: &Run) -> Option<f64> {
     run.figures.get("message_ns").copied().filter(|ns| *ns > 0.0)
 }
 
 /// Returns the sum of the stages selected by name and group.
-fn stage_sum(run: &Run, wanted: impl Fn(&str, StageGroup) -> bool) -> f64 {
+pub(super) fn stage_sum(run: &Run, wanted: impl Fn(&str, StageGroup) -> bool) -> f64 {
     let parts = run.stages.iter().filter_map(|stage| Some((stage_definition(&stage.name)?, stage.p50_ns?)));
     parts.filter(|(part, _)| wanted(part.name, part.group)).map(|(_, ns)| ns).sum()
 }
 
-fn stage_ns(run: &Run, name: &str) -> f64 {
+pub(super) fn stage_ns(run: &Run, name: &str) -> f64 {
     stage_sum(run, |found, _| found == name)
 }
 
@@ -325,7 +326,7 @@ fn remainder(run: &Run) -> Option<String> {
 }
 
 /// Describes the cost of the stamps.
-fn hook(run: &Run) -> Option<String> {
+pub(super) fn hook(run: &Run) -> Option<String> {
     let message = run.figures.get("hook_cost_per_message_ns")?;
     let process = run.figures.get("hook_cost_per_process_ns").filter(|ns| **ns > 0.0);
     let process = process.map_or(String::new(), |ns| format!(", and {} a process", duration(*ns)));
@@ -333,7 +334,7 @@ fn hook(run: &Run) -> Option<String> {
 }
 
 /// Formats a part as a percentage of the whole.
-fn share(part: f64, whole: f64) -> String {
+pub(super) fn share(part: f64, whole: f64) -> String {
     let percent = 100.0 * part / whole;
     if percent < 1.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }

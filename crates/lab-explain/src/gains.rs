@@ -39,6 +39,12 @@ const SHARE: f64 = 0.6;
 
 /// Tries all requested changes; notes in the result's first run which cannot be tried here.
 pub(super) fn run(bench: &mut ExplainBench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
+    if matches!(bench.settings.subject, ExplainSubject::Scripts { .. }) && bench.traffic.is_none() {
+        if let Some(run) = result.runs.first_mut().filter(|_| !bench.settings.gains.is_empty()) {
+            run.notes.push("no change was tried: the changes are about messages of redis-py".to_owned());
+        }
+        return Ok(());
+    }
     let (mut trials, mut missing) = trials(bench.settings, bench.traffic.as_ref());
     let is_bus = matches!(bench.settings.subject, ExplainSubject::Bus(_));
     if bench.target.is_none() && !is_bus && !trials.is_empty() {

@@ -7,7 +7,7 @@
 //!                      script <─ hand over <─ parse <─ read ──┘
 //! ```
 //! The stamps are taken around redis-py's own methods, in both processes, by one clock; a hook on PYTHONPATH takes them
-//! in unchanged scripts. On other brokers our own client's message is compared with bare sockets through a thread that
+//! in unchanged scripts, and around the methods of ccxt and python-okx in scripts that trade at an exchange. On other brokers our own client's message is compared with bare sockets through a thread that
 //! only copies. Cold, first after a pause and steady are three separate results.
 //!
 //! | file          | content                                                                 |
@@ -26,10 +26,13 @@
 //! | `command.rs`  | unchanged scripts, each run a new process, stamped by a hook            |
 //! | `records.rs`  | the hook's rows, and the matching of sends and receives                 |
 //! | `stages.rs`   | rows as stages that add up                                              |
+//! | `call_stages.rs` | calls to exchanges, and messages from them, as stages                |
+//! | `exchange_runs.rs` | runs of scripts that use an exchange's client                      |
 //! | `account.rs`  | rows as figures of a run                                                |
 //! | `socket_floor.rs` | the same message over bare sockets                                  |
 //! | `server.rs`   | the server under test                                                   |
 //! | `findings.rs` | the result in plain sentences                                           |
+//! | `exchange_findings.rs` | the same of calls to exchanges                                 |
 //! | `text.rs`     | the result for a terminal                                               |
 //!
 //! # Invariants
@@ -41,7 +44,10 @@
 
 mod account;
 mod bench;
+mod call_stages;
 mod command;
+mod exchange_findings;
+mod exchange_runs;
 mod findings;
 mod gain;
 mod gains;
@@ -66,6 +72,7 @@ pub use settings::{ExplainSubject, ExplainedClient, ExplainedClientError, Settin
 pub use text::text;
 
 use bench::ExplainBench;
+use exchange_findings::exchange_findings;
 use findings::findings;
 
 use tickpath_clock::WakeUpSamples;
@@ -90,6 +97,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
     let measured = measured.and_then(|()| gains::run(&mut bench, result));
     let waking = wake_up_finding(settings.cpus, result);
     result.findings = findings(result);
+    result.findings.extend(exchange_findings(result));
     result.findings.extend(waking);
     measured
 }

@@ -18,6 +18,12 @@ pub(super) struct ProcessTrace {
     pub received: Vec<ReceiveStamps>,
     /// Number of connections made.
     pub connections: usize,
+    /// Calls to exchanges.
+    pub called: Vec<CallStamps>,
+    /// Messages from exchanges.
+    pub arrived: Vec<ArrivalStamps>,
+    /// Sentences on what a version of a library lacks for the stamps.
+    pub lacking: Vec<String>,
     /// Pairs of time and processor time used until then.
     pub cpu: Vec<[u64; 2]>,
 }
@@ -41,6 +47,8 @@ pub(super) struct ProcessDescription {
     pub server: Option<String>,
     /// Command of its first message.
     pub sends: Option<String>,
+    /// Whether it has imported a client of exchanges.
+    pub uses_exchange: bool,
 }
 
 /// Stamps of one publish call; zero is a stamp that was not taken.
@@ -94,6 +102,34 @@ pub(super) struct ReceiveStamps {
     pub pause: u64,
 }
 
+/// Stamps of one call of a method of an exchange's client; `python/hook/tickpath_calls.py` names them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct CallStamps {
+    /// Library, or its part.
+    pub client: String,
+    pub exchange: String,
+    /// Method.
+    pub name: String,
+    /// 1 if the call failed.
+    pub failed: u64,
+    /// Number of requests that it made.
+    pub requests: u64,
+    pub stamps: [u64; 12],
+    /// Begin and end of the pauses: markets, rate limiter, connecting, logon.
+    pub pauses: [[u64; 2]; 4],
+}
+
+/// Stamps of one message of an exchange on its way to the script.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct ArrivalStamps {
+    /// Library, or its part.
+    pub client: String,
+    pub exchange: String,
+    /// Method or callback that hands it over.
+    pub name: String,
+    pub stamps: [u64; 7],
+}
+
 /// One message with the stamps of both sides.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct MessageStamps {
@@ -121,6 +157,9 @@ enum TraceLine {
     Connected(Vec<[u64; 5]>),
     Subscribed(Vec<SubscribeStamps>),
     Received(Vec<ReceiveStamps>),
+    Called(Vec<CallStamps>),
+    Arrived(Vec<ArrivalStamps>),
+    Lacking(Vec<String>),
     Cpu([u64; 2]),
 }
 
@@ -166,6 +205,9 @@ impl ProcessTrace {
             TraceLine::Sent(rows) => self.sent.extend(rows),
             TraceLine::Subscribed(rows) => self.subscribed.extend(rows),
             TraceLine::Received(rows) => self.received.extend(rows),
+            TraceLine::Called(rows) => self.called.extend(rows),
+            TraceLine::Arrived(rows) => self.arrived.extend(rows),
+            TraceLine::Lacking(sentences) => self.lacking.extend(sentences),
             TraceLine::Cpu(cpu) => self.cpu.push(cpu),
             // A publish call has its own copy of the stamps.
             TraceLine::Connected(rows) => self.connections += rows.len(),

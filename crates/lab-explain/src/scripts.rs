@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::account::{fill_connect, fill_payload_clock, fill_stages, fill_waiting, set_figure};
 use super::bench::ExplainBench;
 use super::command::{self, ScriptCommand, ScriptOutcome};
+use super::exchange_runs::exchange_runs;
 use super::pair::{Flavour, MessagePath, ReceiveMode, hop};
 use super::records::{
     MatchedMessages, MessageStamps, ProcessDescription, ProcessTrace, ReceiveStamps, SendStamps, busiest_subscriber,
@@ -219,8 +220,14 @@ impl ScriptObservation {
         if let Some(why) = outcome.missing_traffic(scripts.companion.is_some()) {
             return Err(LabError::Failed(outcome.problem.unwrap_or(why)));
         }
-        let traffic = ScriptTraffic::of(&outcome.traces);
-        let pushes = traffic.as_ref().filter(|traffic| traffic.message_path() == MessagePath::Queue);
+        for mut run in exchange_runs(&outcome) {
+            about(&mut run);
+            result.runs.push(run);
+        }
+        let Some(traffic) = ScriptTraffic::of(&outcome.traces) else {
+            return outcome.problem.map_or(Ok(None), |problem| Err(LabError::Failed(problem)));
+        };
+        let pushes = Some(&traffic).filter(|traffic| traffic.message_path() == MessagePath::Queue);
         let story = ScriptTrace::of(&outcome);
         let polls = story.subscriber.and_then(|subscriber| PollTiming::of(&subscriber.received));
         // Without the floor more stays unexplained, but the runs are kept.
@@ -240,7 +247,7 @@ impl ScriptObservation {
             judge(&mut run, &outcome, scripts);
             result.runs.push(run);
         }
-        outcome.problem.map_or(Ok(traffic), |problem| Err(LabError::Failed(problem)))
+        outcome.problem.map_or(Ok(Some(traffic)), |problem| Err(LabError::Failed(problem)))
     }
 }
 

@@ -29,14 +29,14 @@ pub(super) enum StageGroup {
     Before,
     /// Connection setup.
     Connect,
-    /// The interpreter and redis-py.
+    /// The interpreter and the client library.
     Python,
     /// Any other stage.
     Other,
 }
 
 /// Every stage, in the order of the message's path.
-pub(super) const STAGES: [StageDefinition; 26] = {
+pub(super) const STAGES: [StageDefinition; 38] = {
     use StageGroup::{Before, Connect, Other, Python};
     [
         define("interpreter_start", "the interpreter starts", Before),
@@ -51,7 +51,15 @@ pub(super) const STAGES: [StageDefinition; 26] = {
         define("waiting_for_a_cpu", "the publisher waits for a processor", Other),
         define("client", "redis-py around the command", Python),
         define("encode", "encode the command", Python),
+        define("library", "the library, until it encodes", Python),
+        define("load_markets", "the library loads the markets", Other),
+        define("rate_limit", "the library's rate limiter waits", Other),
+        define("log_on", "log on, or check the logon", Other),
+        define("sign", "sign and encode the request", Python),
+        define("http_client", "HTTP client or frame, until the write", Python),
+        define("connect_exchange", "connect: TCP and TLS", Connect),
         define("send", "write to the socket", Other),
+        define("answer", "the exchange, until its answer is read", Other),
         define("server", "the command, the mean the server reports", Other),
         define("kernel_and_wake_up", "kernel, and waking server and reader", Other),
         define("network", "the network, to the server and back", Other),
@@ -60,8 +68,12 @@ pub(super) const STAGES: [StageDefinition; 26] = {
         define("log_and_wake_up", "the log, and waking the reader", Other),
         define("spin_turn", "half a turn of the reader's spin", Python),
         define("sleep_turn", "half a turn of the reader's sleep", Other),
+        define("decrypt", "decrypt", Python),
+        define("decode", "decode the frame, or HTTP", Python),
         define("event_loop", "the event loop comes to the reader", Python),
         define("parse", "parse the reply", Python),
+        define("parse_json", "parse the JSON", Python),
+        define("unify", "the library's own form of it", Python),
         define("hand_over", "hand over to the script", Python),
         define("reply", "until the reply is there", Other),
         define("unexplained", "unexplained", Other),

@@ -68,7 +68,12 @@ fn machine(result: &ResultFile) -> String {
 }
 
 fn title(run: &Run) -> String {
+    let call = run.params.text("call");
+    let is_message = run.timed_from.as_deref() == Some("read");
     let phase = match run.phase {
+        RunPhase::Cold if call.is_some() => "cold: the first call of a process".to_owned(),
+        RunPhase::Steady if is_message => "each message".to_owned(),
+        RunPhase::Steady if call.is_some() => "steady: the further calls of a process".to_owned(),
         RunPhase::Cold => "cold: the first message of a process".to_owned(),
         RunPhase::Idle => {
             let pause = run.params.whole("idle_ns");
@@ -81,7 +86,9 @@ fn title(run: &Run) -> String {
     };
     let invalid = if run.valid { "" } else { "  NOT VALID, see the notes" };
     let receive = run.params.text("receive").map_or(String::new(), |how| format!(", {how}"));
-    format!("{} {}{receive}, {phase} ({} messages){invalid}", run.target, run.client, run.counts.received)
+    let unit = if call.is_some() && !is_message { "calls" } else { "messages" };
+    let call = call.map_or(String::new(), |name| format!(" {name}"));
+    format!("{} {}{call}{receive}, {phase} ({} {unit}){invalid}", run.target, run.client, run.counts.received)
 }
 
 /// Formats a row per stage, each beginning where the previous one ends.

@@ -17,16 +17,20 @@ pub(crate) const QUANTITY: Quantity = Quantity(100_000);
 pub(crate) const FIRST_ID: u64 = (PATH_GROUP as u64) << 32;
 
 /// A tick with the time at which the strategy saw it.
-pub(crate) struct SeenTick {
+#[derive(Debug, Clone, Copy)]
+pub struct SeenTick {
+    /// Stamp of the tick; the order names it as its cause.
     pub stamp: u64,
+    /// Time at which the strategy saw it.
     pub seen: u64,
+    /// The quote; none for a message of another kind.
     pub top: Option<TopOfBook>,
 }
 
 impl SeenTick {
     /// Reads a message of the topic that was seen at `seen`.
     #[inline(always)]
-    pub fn of(message: &Message<'_>, seen: u64) -> Self {
+    pub(crate) fn of(message: &Message<'_>, seen: u64) -> Self {
         let is_top = message.kind == Kind::TopOfBook.code();
         let top = if is_top { TopOfBook::read_from_bytes(message.payload).ok() } else { None };
         Self { stamp: message.stamp, seen, top }
@@ -34,18 +38,20 @@ impl SeenTick {
 }
 
 /// The last quote and the account of a strategy.
-pub(crate) struct Decision {
+#[derive(Debug)]
+pub struct Decision {
     top: TopOfBook,
-    pub account: AccountId,
+    pub(crate) account: AccountId,
 }
 
 impl Decision {
+    /// Returns a strategy that has seen no quote.
     pub fn new(account: AccountId) -> Self {
         Self { top: TopOfBook::default(), account }
     }
 
     /// Returns the last quote in the bytes of a message.
-    pub fn quote(&self) -> &[u8] {
+    pub(crate) fn quote(&self) -> &[u8] {
         self.top.as_bytes()
     }
 

@@ -4,6 +4,7 @@
 //! * [`path`], [`orders`]: each makes [`Run`](tickpath_lab_result::Run)s.
 //! * [`demo`]: the path, and beside it the same path with one thing changed at a time.
 //! * [`analyse`]: the tables of an order journal, from the journal alone.
+//! * [`Decision`], [`OmsRole`]: the strategy and the OMS of `path`, for workloads with another market and another venue.
 //!
 //! Ticks are carried by any bus. `decision.rs` is the decision of every strategy, `clients.rs` the choice of the
 //! client.
@@ -27,6 +28,9 @@ mod strategy;
 mod trade;
 
 pub use clients::TradingClient;
+pub use decision::{Decision, SeenTick};
+pub use orders::{group::PATH_GROUP, is_from_venue};
+pub use trade::{OmsRole, VENUE};
 
 use tickpath_lab_harness::RoleEntry;
 

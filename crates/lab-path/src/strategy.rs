@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::decision::{Decision, SeenTick};
 use crate::orders::is_from_venue;
 use crate::send_log::SendLog;
-use crate::trade::{OmsRole, lanes, oms_config};
+use crate::trade::{OmsRole, oms_config};
 use tickpath_lab_harness::quiet_timer::QuietTimer;
 use tickpath_lab_harness::samples::{preallocated_rows, save, save_gaps};
 use tickpath_lab_harness::targets::is_log;
@@ -258,8 +258,7 @@ struct LaneStrategy {
 
 impl LaneStrategy {
     fn new(role: &TraderRole, clock: &HostClock) -> Result<Self, LabError> {
-        let lanes = lanes(&role.oms.lanes, 1, role.oms.request_bytes, role.oms.report_bytes);
-        let lanes = lanes.join_session(0, clock.calibration())?;
+        let lanes = role.oms.strategy_lanes(clock)?;
         let mut strategy = Self::with_lanes(lanes, AccountId(role.oms.account), role.count as usize, clock);
         if role.thread.warm && matches!(role.thread.wait()?, Wait::Busy | Wait::Adaptive) {
             // Without it, perhaps for lack of memory, a tick after a silence takes longer.

@@ -17,7 +17,7 @@ use tickpath_market::{
 use tickpath_oms_core::{AccountLimits, Instrument, VenueRules};
 use tickpath_oms_runtime::{
     AckLevel, Config, LanesConfig, LineFactory, LineId, Notice, OmsLineConfig, RequestRate, SessionConfig,
-    SessionLimits, TradingDefinitions, VenueLanes,
+    SessionLanes, SessionLimits, TradingDefinitions, VenueLanes,
 };
 use tickpath_oms_server::settings::{SessionDefaults, Users};
 use tickpath_oms_server::{ServerConfig, ServerEvent};
@@ -154,7 +154,8 @@ pub struct ServerRole {
 
 pub(crate) const SYMBOL: SymbolId = SymbolId(0);
 
-pub(crate) const VENUE: VenueId = VenueId(1);
+/// The venue of all orders.
+pub const VENUE: VenueId = VenueId(1);
 
 /// Silence after which a client is considered gone: the default of an OMS's settings.
 const HEARTBEAT_MS: u32 = 10_000;
@@ -370,6 +371,22 @@ pub(crate) fn oms_config(role: &OmsRole, sends: &SendLog) -> Result<Config, LabE
         priority: role.thread.priority()?,
         seed: None,
     })
+}
+
+impl OmsRole {
+    /// Returns the configuration of an OMS that reaches its venue by this line alone.
+    pub fn config_over(&self, line: OmsLineConfig) -> Result<Config, LabError> {
+        let mut config = oms_config(self, &SendLog::default())?;
+        config.lanes.venues.clear();
+        config.lanes.lines = vec![line];
+        Ok(config)
+    }
+
+    /// Joins the lanes of its only strategy.
+    pub fn strategy_lanes(&self, clock: &HostClock) -> Result<SessionLanes, LabError> {
+        let lanes = lanes(&self.lanes, 1, self.request_bytes, self.report_bytes);
+        Ok(lanes.join_session(0, clock.calibration())?)
+    }
 }
 
 /// Returns the line to a venue at this address, with a limit that no run's orders reach.

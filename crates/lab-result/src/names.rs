@@ -37,6 +37,30 @@ pub const HOPS: &[(&str, &str)] = &[
     ("t2_gap", "Between the releases (T2) of neighbouring orders."),
     ("order_ack", "From the first attempt to send (T0) until the client has the OMS's first report."),
     ("order_round_trip", "From the first attempt to send (T0) until the client has the venue's first report."),
+    (
+        "packet_to_packet",
+        "From the exchange's send of a tick until the kernel at the exchange has the packet of its order: both stamps are of the exchange's process.",
+    ),
+    (
+        "wire_to_written",
+        "From the kernel's receipt of a tick's packet until the call that sends its order has returned.",
+    ),
+    ("wire_to_read", "From the kernel's receipt of a packet until the call that reads it has returned."),
+    ("read_to_framed", "From the return of that call until the message is decrypted and without its frame."),
+    ("framed_to_parsed", "From the message's text until it is a typed message."),
+    ("parsed_to_sent", "From the typed message until the strategy sends its order (T0)."),
+    (
+        "sent_to_handed",
+        "From the first attempt to send (T0) until the core hands the order to its line: risk, journal, lanes.",
+    ),
+    ("handed_to_encoded", "From the hand-over to the line until the order is the text of the exchange's protocol."),
+    ("encoded_to_ready", "From that text until its bytes are framed and encrypted."),
+    ("ready_to_written", "From these bytes until the call that sends them has returned."),
+    ("own_work", "From the text of a tick until the text of its order: parsing, strategy, core, encoding."),
+    (
+        "own_work_with_tls",
+        "From the return of the call that reads a tick until the bytes of its order are ready for the socket.",
+    ),
     ("publish", "The publish call itself."),
     ("round_trip", "From a message's send until its answer is there."),
     ("push", "The push call itself."),
@@ -149,7 +173,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("knee_depth", "The smallest depth with nine tenths of the best throughput."),
     (
         "message_ns",
-        "From the publish call until the script has the message, or until the reply if no subscriber is watched; from the intended time on our own bus: the median.",
+        "From the publish call until the script has the message, or until the reply if no subscriber is watched; from the intended time on our own bus: the median. Of calls to an exchange until they return, and of its messages from their read: the mean of the middle half.",
     ),
     (
         "stages_sum_percent",

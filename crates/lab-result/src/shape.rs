@@ -103,7 +103,7 @@ pub struct Run {
     /// Conclusions from the run beyond its leading hop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
-    /// From which moment on a message of the stages is timed: its `call`, or its `intended time`.
+    /// From which moment on a message of the stages is timed: its `call`, its `intended time`, or its `read`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_from: Option<String>,
     /// Server that answered, and client that asked.

@@ -127,6 +127,19 @@ pub enum PythonError {
         /// The interpreter's error.
         what: String,
     },
+    /// The interpreter lacks a package that a user has to install.
+    #[error(
+        "{program} cannot import the package {package} ({what}); run {program} -m pip install {package}, or name an \
+         interpreter that has it with TICKPATH_PYTHON=PATH"
+    )]
+    NoUserPackage {
+        /// The interpreter.
+        program: String,
+        /// The first missing package.
+        package: String,
+        /// The interpreter's error.
+        what: String,
+    },
     /// The package index is unreachable.
     #[error(
         "the package index does not answer, or has nothing; check the network, name another index with PIP_INDEX_URL, \
@@ -198,6 +211,20 @@ impl Python {
     /// `TICKPATH_PYTHON` names, else the script's, if it is known, else the choice of [`Self::with_tickpath`].
     pub fn with_both(of_script: Option<&Path>) -> Result<Self, LabError> {
         Ok(Self::require_both(tickpath_interpreter(of_script))?)
+    }
+
+    /// Returns the interpreter of [`Self::with_tickpath`]'s choice, in which a script can import these packages, which a
+    /// user has installed.
+    pub fn with_packages(packages: &[&str]) -> Result<Self, LabError> {
+        let program = tickpath_interpreter(None);
+        let name = program.display().to_string();
+        let facts = query_facts(&program, false, packages)
+            .map_err(|trouble| PythonError::NoPython { program: name.clone(), what: trouble.last_line() })?;
+        if let Some((package, what)) = facts.lacking.iter().next() {
+            let (package, what) = (package.clone(), what.clone());
+            return Err(PythonError::NoUserPackage { program: name, package, what }.into());
+        }
+        Ok(Self { program, runtime: facts.runtime, versions: facts.versions, is_own_environment: false })
     }
 
     /// Returns the version of a package, where it reports its version.

@@ -15,7 +15,8 @@
 //!   updates are not applied until a snapshot begins.
 //! * After [`FeedCondition::Gap`] a book is valid again only after a complete snapshot and
 //!   [`FeedCondition::BookValid`], in any order.
-//! * After the end of a connection a book stays valid only if another connection is known to be up.
+//! * After the end of a connection a book stays valid only if another connection is known to be up. A gap of all
+//!   instruments is the begin of a carrier, which has no connection yet.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -186,6 +187,9 @@ impl OrderBook {
                 let gap = Invalidity::Gap { expected: status.expected, found: status.found };
                 self.invalidate(gap);
                 self.open_gap = Some(gap);
+                if status.symbol == FeedStatus::ALL_SYMBOLS {
+                    self.connections = [0; 4];
+                }
             }
             Some(FeedCondition::BookValid) => self.open_gap = None,
             Some(FeedCondition::Silence | FeedCondition::Maintenance | FeedCondition::ClockOffset) => {}
@@ -193,8 +197,9 @@ impl OrderBook {
         }
     }
 
-    /// Notes that messages of the topic were lost on their way to this reader. The next snapshot makes the book valid
-    /// again, even after a gap, whose end may be among the lost messages.
+    /// Notes that messages of the topic were lost on their way to this reader: call it for each book of the subscriber,
+    /// because a loss names no instrument. The next snapshot makes the book valid again, even after a gap, whose end
+    /// may be among the lost messages.
     pub fn lost_messages(&mut self) {
         self.invalidate(Invalidity::LostMessages);
         (self.open_gap, self.connections) = (None, [0; 4]);

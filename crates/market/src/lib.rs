@@ -71,7 +71,7 @@ pub use message::{
 pub use number::{
     AccountId, ClientOrderId, Currency, CurrencyError, DECIMALS, DecimalError, ExecId, MAX_DECIMALS, Notional, OrderId,
     Price, Quantity, SCALE, Symbol, SymbolError, SymbolId, TextId, TextIdError, VenueId, VenueOrderId, decimal_text,
-    parse_decimal,
+    parse_decimal, push_decimal, push_unsigned,
 };
 pub use request::Request;
 

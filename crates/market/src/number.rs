@@ -74,6 +74,59 @@ pub fn decimal_text(units: i128, decimals: u8) -> String {
     format!("{sign}{whole}.{}", digits.trim_end_matches('0'))
 }
 
+/// Appends a whole number. Allocates only if the text has no room.
+///
+/// ```
+/// let mut text = String::from("id=");
+/// tickpath_market::push_unsigned(&mut text, 1250);
+/// assert_eq!(text, "id=1250");
+/// ```
+#[inline]
+pub fn push_unsigned(text: &mut String, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut begin = digits.len();
+    loop {
+        begin -= 1;
+        digits[begin] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    text.push_str(ascii(&digits[begin..]));
+}
+
+/// Appends units of 10⁻⁸ as a decimal number, without zeros at the end. Allocates only if the text has no room.
+///
+/// ```
+/// let mut text = String::from("px=");
+/// tickpath_market::push_decimal(&mut text, 6_180_025_000_000);
+/// assert_eq!(text, "px=61800.25");
+/// ```
+#[inline]
+pub fn push_decimal(text: &mut String, units: i64) {
+    let (magnitude, scale) = (units.unsigned_abs(), SCALE.unsigned_abs());
+    if units < 0 {
+        text.push('-');
+    }
+    push_unsigned(text, magnitude / scale);
+    let mut fraction = magnitude % scale;
+    if fraction == 0 {
+        return;
+    }
+    let mut digits = *b".00000000";
+    for digit in digits[1..].iter_mut().rev() {
+        *digit = b'0' + (fraction % 10) as u8;
+        fraction /= 10;
+    }
+    let end = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
+    text.push_str(ascii(&digits[..end]));
+}
+
+fn ascii(digits: &[u8]) -> &str {
+    std::str::from_utf8(digits).expect("digits are ASCII")
+}
+
 fn write_units(units: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(&decimal_text(units, DECIMALS))
 }
@@ -291,7 +344,36 @@ fixed_texts! {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn written_numbers_are_those_of_the_allocating_writers(units: i64, value: u64) {
+            let (mut decimal, mut whole) = (String::from("="), String::from("="));
+            push_decimal(&mut decimal, units);
+            push_unsigned(&mut whole, value);
+            prop_assert_eq!(decimal, format!("={}", decimal_text(units.into(), DECIMALS)));
+            prop_assert_eq!(whole, format!("={value}"));
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_written() {
+        for (units, expected) in [
+            (0, "0"),
+            (1, "0.00000001"),
+            (-SCALE, "-1"),
+            (SCALE * 10, "10"),
+            (i64::MAX, "92233720368.54775807"),
+            (i64::MIN, "-92233720368.54775808"),
+        ] {
+            let mut text = String::new();
+            push_decimal(&mut text, units);
+            assert_eq!(text, expected);
+        }
+    }
 
     #[test]
     fn decimals_read_and_print() {

@@ -12,6 +12,9 @@ pub const RIGHTS_VERSION: u16 = 4;
 /// First version with an answer to a request that is refused before the journal.
 pub const REFUSAL_VERSION: u16 = 5;
 
+/// First version with the details of reports.
+pub const DETAILS_VERSION: u16 = 7;
+
 /// First version with text ids and end times of orders.
 pub const TEXT_ID_VERSION: u16 = 8;
 

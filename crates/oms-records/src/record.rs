@@ -1,8 +1,8 @@
 //! Journal records, as flat little-endian structs, and their conversion to inputs.
 
 use tickpath_market::{
-    CancelOrder, ConditionalOrder, ExecutionReport, ExtendedOrder, MassCancel, NewOrder, Price, ReplaceConditional,
-    ReplaceOrder, ReportDetail, Request, StatusRequest, TextIdRequest, VenueId,
+    AccountId, CancelOrder, ConditionalOrder, ExecutionReport, ExtendedOrder, MassCancel, NewOrder, Price,
+    ReplaceConditional, ReplaceOrder, ReportDetail, Request, StatusRequest, TextIdRequest, VenueId,
 };
 use tickpath_oms_risk::{
     ACCOUNT_BYTES, AccountLimits, DefinitionEnd, EARLIER_ACCOUNT_BYTES, EARLIER_INSTRUMENT_BYTES, FirmLimits, Grant,
@@ -291,7 +291,7 @@ pub struct ReportRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DetailRecord {
-    /// Message that the venue sent.
+    /// Message that the venue sent, with the core's id of the order.
     pub detail: ReportDetail,
     /// Venue whose line delivered it.
     pub source: VenueId,
@@ -299,6 +299,13 @@ pub struct DetailRecord {
     pub line: u16,
     /// Low half of its number among the reports of that line.
     pub lane_sequence: u32,
+    /// Session that is sent the message, as its number plus one; zero if none is, because its report was none for a
+    /// client.
+    pub session: u16,
+    /// Zero.
+    pub reserved: u16,
+    /// Account of the order.
+    pub account: AccountId,
 }
 
 /// Creation of a lane by the OMS. Not an input: a restart recognizes its lanes by this record.

@@ -66,6 +66,7 @@ pub(crate) struct RequestLimit {
 
 pub(crate) struct ReportPosition {
     pub next: u64,
+    pub details: DetailPosition,
     pub source: ReportSource,
 }
 
@@ -83,6 +84,17 @@ pub(crate) struct Liveness {
     pub last_sent: u64,
     /// Silence after which the client is considered dead.
     pub timeout: u64,
+}
+
+/// Position of a client among the details of its session's reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DetailPosition {
+    /// The client is sent no details.
+    Off,
+    /// Behind the report before the next one: the client knows no number.
+    Behind,
+    /// The next detail's number.
+    Next(u64),
 }
 
 pub(crate) enum ReportSource {
@@ -119,6 +131,29 @@ impl RequestLimit {
             && ExecutionReport::read(report.kind, report.message).is_ok_and(|report| report.client_order_id == id)
         {
             self.bucket.charge(1);
+        }
+    }
+}
+
+impl ReportPosition {
+    /// Returns the number of the next message of a kind; none if the client is not sent the kind, or if the history has
+    /// to show where the details begin.
+    #[inline]
+    pub fn next_of(&self, report: &SessionReport<'_>) -> Option<u64> {
+        match self.details {
+            _ if !report.is_detail() => Some(self.next),
+            DetailPosition::Next(next) => Some(next),
+            DetailPosition::Off | DetailPosition::Behind => None,
+        }
+    }
+
+    /// Notes that a message was sent.
+    #[inline]
+    pub fn note_sent(&mut self, report: &SessionReport<'_>) {
+        if report.is_detail() {
+            self.details = DetailPosition::Next(report.number + 1);
+        } else {
+            self.next = report.number + 1;
         }
     }
 }
@@ -189,11 +224,11 @@ impl ClientConnection {
         }
     }
 
-    /// Sends a report, which must be the next one.
+    /// Sends a report or a detail, which must be the next one.
     #[inline]
     pub fn report(&mut self, report: &SessionReport<'_>) {
         self.output.write_report(report);
-        self.reports.next = report.number + 1;
+        self.reports.note_sent(report);
     }
 
     /// Sends a report of another session, with its time in nanoseconds since the Unix epoch.

@@ -22,8 +22,8 @@ impl PyOrderBook {
     }
 
     /// Applies an event of a subscriber: a BookLevel, a FeedStatus, or a Gap of the topic; other events and other
-    /// instruments change nothing. Returns True if the event completes a message of the exchange, so that the book can
-    /// be read if it is valid.
+    /// instruments change nothing. A Gap names no instrument: apply it to each book of the subscriber. Returns True if
+    /// the event completes a message of the exchange, so that the book can be read if it is valid.
     fn apply(&mut self, event: &Bound<'_, PyAny>) -> PyResult<bool> {
         if let Ok(level) = event.cast::<PyBookLevel>() {
             return Ok(self.book.apply(&level.get().message()) == BookChange::Complete);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   orders() ── logs on ──> Orders ── submit, cancel, replace ──> a request's id, at once; it never waits
-//!                             └────── for, poll, wait ──────────> Report | Gap | NotTaken | InDoubt | Notice
+//!                             └────── for, poll, wait ──────────> Report, ReportDetail, Gap, NotTaken, InDoubt, Notice
 //! ```
 //! `PyOrders` is an [`ObjectHandle`] of a [`tickpath_oms_client::Client`], which keeps the session across lost
 //! connections. Nothing runs in the background, so the program must poll or wait more often than its heartbeat time. A

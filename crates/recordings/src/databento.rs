@@ -35,14 +35,14 @@ pub(crate) fn read_dbn<R: BufRead>(input: R, intake: &mut Intake<'_>) -> Result<
     // The records that are read here are the same in each version, and as they are, they keep their length.
     let mut decoder = DbnDecoder::with_upgrade_policy(input, VersionUpgradePolicy::AsIs)?;
     // A live stream maps its numbers by records instead.
-    let mut symbols = decoder.metadata().symbol_map().unwrap_or_default();
+    let mut names = RecordNames::new(decoder.metadata().symbol_map().unwrap_or_default());
     let mut record_bytes = 0;
     while !intake.is_stopped()
         && let Some(record) = decoder.decode_ref()?
     {
         record_bytes += record.header().record_size() as u64;
         intake.begin_row();
-        let read = read_record(record, &mut symbols, intake);
+        let read = read_record(record, &mut names, intake);
         intake.end_row(read);
     }
     // The decoder takes a record that is cut off for the end.
@@ -51,11 +51,11 @@ pub(crate) fn read_dbn<R: BufRead>(input: R, intake: &mut Intake<'_>) -> Result<
     Ok(())
 }
 
-fn read_record(record: RecordRef<'_>, symbols: &mut TsSymbolMap, intake: &mut Intake<'_>) -> Result<(), String> {
+fn read_record(record: RecordRef<'_>, names: &mut RecordNames, intake: &mut Intake<'_>) -> Result<(), String> {
     match record.header().rtype().map_err(text)? {
         RType::Mbp0 => {
             let trade: &TradeMsg = record.try_get().map_err(text)?;
-            add_trade(trade.hd.instrument_id, trade_of(trade)?, symbols, intake)
+            add_trade(trade.hd.instrument_id, trade_of(trade)?, names, intake)
         }
         RType::Mbp1 => {
             let quote: &Mbp1Msg = record.try_get().map_err(text)?;
@@ -67,19 +67,19 @@ fn read_record(record: RecordRef<'_>, symbols: &mut TsSymbolMap, intake: &mut In
             };
             // A record of a trade has the book before it.
             let [level] = &quote.levels;
-            add_top(quote.hd.instrument_id, utc_ns, event_ns, level, symbols, intake)?;
-            trade.map_or(Ok(()), |trade| add_trade(quote.hd.instrument_id, trade, symbols, intake))
+            add_top(quote.hd.instrument_id, utc_ns, event_ns, level, names, intake)?;
+            trade.map_or(Ok(()), |trade| add_trade(quote.hd.instrument_id, trade, names, intake))
         }
         RType::Bbo1S | RType::Bbo1M => {
             let quote: &BboMsg = record.try_get().map_err(text)?;
             let event_ns = known_ns(quote.hd.ts_event);
             let utc_ns = receive_ns(quote.ts_recv, event_ns);
             let [level] = &quote.levels;
-            add_top(quote.hd.instrument_id, utc_ns, event_ns, level, symbols, intake)
+            add_top(quote.hd.instrument_id, utc_ns, event_ns, level, names, intake)
         }
         other => {
             if other == RType::SymbolMapping {
-                symbols.on_record(record).map_err(text)?;
+                names.symbols.on_record(record).map_err(text)?;
             }
             intake.counts.skip(other.as_str());
             Ok(())
@@ -112,10 +112,10 @@ fn new_trade(price_units: i64, size: u32, sequence: u32, event_ns: u64, side: Db
 fn add_trade(
     instrument: u32,
     (utc_ns, trade): (u64, Trade),
-    symbols: &TsSymbolMap,
+    names: &mut RecordNames,
     intake: &mut Intake<'_>,
 ) -> Result<(), String> {
-    add(instrument, utc_ns, MarketMessage::Trade(trade), symbols, intake)
+    add(instrument, utc_ns, MarketMessage::Trade(trade), names, intake)
 }
 
 fn add_top(
@@ -123,7 +123,7 @@ fn add_top(
     utc_ns: u64,
     event_ns: u64,
     level: &BidAskPair,
-    symbols: &TsSymbolMap,
+    names: &mut RecordNames,
     intake: &mut Intake<'_>,
 ) -> Result<(), String> {
     if level.bid_px == UNDEF_PRICE || level.ask_px == UNDEF_PRICE {
@@ -138,20 +138,18 @@ fn add_top(
         event_ns,
         ..TopOfBook::default()
     };
-    add(instrument, utc_ns, MarketMessage::Top(top), symbols, intake)
+    add(instrument, utc_ns, MarketMessage::Top(top), names, intake)
 }
 
 fn add(
     instrument: u32,
     utc_ns: u64,
     message: MarketMessage,
-    symbols: &TsSymbolMap,
+    names: &mut RecordNames,
     intake: &mut Intake<'_>,
 ) -> Result<(), String> {
-    match symbols.get_for_ts(utc_ns, instrument) {
-        Some(name) => intake.add_named(utc_ns, name.as_bytes(), message),
-        None => intake.add_named(utc_ns, instrument.to_string().as_bytes(), message),
-    }
+    let name = names.find(utc_ns, instrument);
+    intake.add_named(utc_ns, name.as_bytes(), message)
 }
 
 fn price(units: i64) -> Result<Price, String> {
@@ -184,6 +182,32 @@ impl From<dbn::Error> for ReadFault {
         match error {
             dbn::Error::Io { source, .. } => Self::Io(source),
             other => Self::Form(other.to_string()),
+        }
+    }
+}
+
+/// Names of the instruments of records.
+struct RecordNames {
+    symbols: TsSymbolMap,
+    /// The number without a name that was asked for last, as text.
+    unnamed: (u32, String),
+}
+
+impl RecordNames {
+    fn new(symbols: TsSymbolMap) -> Self {
+        Self { symbols, unnamed: (0, "0".to_owned()) }
+    }
+
+    /// Returns the name to which the file maps a number at this time, else the number.
+    fn find(&mut self, utc_ns: u64, instrument: u32) -> &str {
+        match self.symbols.get_for_ts(utc_ns, instrument) {
+            Some(name) => name,
+            None => {
+                if self.unnamed.0 != instrument {
+                    self.unnamed = (instrument, instrument.to_string());
+                }
+                &self.unnamed.1
+            }
         }
     }
 }

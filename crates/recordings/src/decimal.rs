@@ -15,16 +15,45 @@ pub(crate) fn unsigned(cell: &[u8]) -> Result<u64, String> {
 }
 
 /// Reads a whole number that is not negative; none if the cell is of any other form.
+#[inline]
 pub(crate) fn digits(cell: &[u8]) -> Option<u64> {
-    let mut number: u64 = 0;
-    for byte in cell {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+    if cell.len() > SAFE_DIGITS {
+        return many_digits(cell);
+    }
+    let (groups, rest) = cell.as_chunks::<8>();
+    let mut number = 0;
+    for group in groups {
+        number = number * 100_000_000 + eight_digits(*group)?;
+    }
+    for byte in rest {
+        number = number * 10 + digit(*byte)?;
     }
     (!cell.is_empty()).then_some(number)
+}
+
+/// Reads digits that may not fit 64 bits.
+#[cold]
+fn many_digits(cell: &[u8]) -> Option<u64> {
+    cell.iter().try_fold(0_u64, |number, byte| number.checked_mul(10)?.checked_add(digit(*byte)?))
+}
+
+/// Reads eight digits at once: neighbours are joined to numbers of two, four and eight digits.
+#[inline]
+fn eight_digits(group: [u8; 8]) -> Option<u64> {
+    const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    let text = u64::from_le_bytes(group);
+    // Above '9' the six reaches the high half of the byte.
+    let is_digits = text & HIGH == ZEROS && text.wrapping_add(0x0606_0606_0606_0606) & HIGH == ZEROS;
+    let pairs = ((text & !HIGH).wrapping_mul((10 << 8) + 1) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul((100 << 16) + 1) >> 16) & 0x0000_ffff_0000_ffff;
+    is_digits.then_some(fours.wrapping_mul((10_000 << 32) + 1) >> 32)
+}
+
+#[inline]
+fn digit(byte: u8) -> Option<u64> {
+    let digit = byte.wrapping_sub(b'0');
+    (digit <= 9).then_some(u64::from(digit))
 }
 
 /// Reads a price, which is above zero.
@@ -100,6 +129,14 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn whole_numbers_are_read_as_by_the_standard_library(cell in "[0-9]{0,22}", wrong in "[0-9:/ -~]{1,20}") {
+            prop_assert_eq!(digits(cell.as_bytes()), cell.parse::<u64>().ok(), "{}", cell);
+            let is_number = wrong.bytes().all(|byte| byte.is_ascii_digit());
+            let expected = if is_number { wrong.parse::<u64>().ok() } else { None };
+            prop_assert_eq!(digits(wrong.as_bytes()), expected, "{}", wrong);
+        }
+
         #[test]
         fn the_short_way_reads_what_the_long_way_reads(cell in "[-0-9.]{0,22}") {
             if let Some(units) = plain_units(cell.as_bytes()) {

@@ -30,6 +30,9 @@ const ZSTD_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 const DBN_MAGIC: &[u8] = b"DBN";
 /// Member of a numpy archive that holds the events.
 const EVENTS_MEMBER: &str = "data.npy";
+/// Bytes of a file that are read at once. Readers of plain files have larger buffers, and read past this one.
+const FILE_BUFFER_BYTES: usize = 64 << 10;
+/// Bytes of the buffer behind the decompressor of an archive.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Max length of a line that an error quotes.
 const QUOTED_CHARS: usize = 60;
@@ -98,7 +101,7 @@ impl MarketFile {
     pub fn open(path: &Path, format: Option<DataFormat>) -> Result<Self, MarketFileError> {
         let fail = |error| MarketFileError::Open(path.to_owned(), error);
         let file = File::open(path).map_err(fail)?;
-        let mut input = BufReader::with_capacity(BUFFER_BYTES, file);
+        let mut input = BufReader::with_capacity(FILE_BUFFER_BYTES, file);
         let buffered = input.fill_buf().map_err(fail)?;
         let head = buffered[..buffered.len().min(NPY_MAGIC.len())].to_owned();
         let name = file_name(path);

@@ -155,8 +155,11 @@ impl TableRows for TardisBook {
             (same_symbol, before.utc_ns, same_event_ns, before.is_snapshot) == (symbol, utc_ns, event_ns, is_snapshot)
         });
         self.pass_on(!continues, intake);
-        self.in_snapshot.resize(self.in_snapshot.len().max(symbol.0 as usize + 1), false);
-        let was_snapshot = std::mem::replace(&mut self.in_snapshot[symbol.0 as usize], is_snapshot);
+        let place = symbol.0 as usize;
+        if place >= self.in_snapshot.len() {
+            self.in_snapshot.resize(place + 1, false);
+        }
+        let was_snapshot = std::mem::replace(&mut self.in_snapshot[place], is_snapshot);
         let flags = if is_snapshot && !was_snapshot { BookLevel::SNAPSHOT } else { 0 };
         let level = BookLevel { price, quantity, event_ns, symbol, side, flags, ..BookLevel::default() };
         self.pending = Some(PendingLevel { utc_ns, level, is_snapshot });

@@ -15,6 +15,9 @@
 //!
 //! * A book is valid from its `BookValid` to its next `Gap`. Nothing of it is published in between except the snapshot
 //!   and its updates, which end with `BookValid`.
+//! * A carrier begins with a `Gap` of all instruments: an earlier one may have been killed.
+//! * A message that cannot be read, and a channel that the exchange ends, are a `Gap` of their instrument. Its last best
+//!   bid and offer is out of date, too, until the next one.
 //! * After a gap one connection is asked for another snapshot. If that connection ends first, the other one is asked.
 //! * When the last connection ends, each valid book gets a `Gap` after the `Disconnected`. So does each valid book at
 //!   the end of the carrier.
@@ -24,9 +27,10 @@
 //! A carrier of market data cannot wait for a topic: an exchange ends a connection that is not read, and late data
 //! misleads. A message that the topic does not accept at once is lost, and so is one that stays in doubt after it was
 //! sent again. Losses are counted, and published as a gap message as soon as the topic accepts messages again; a book
-//! of which a message was lost is invalid until its next snapshot.
+//! of which a message was lost is invalid until its next snapshot. So is every other book, because a subscriber cannot
+//! know the instrument of a lost message, and gives up all of its books.
 //!
-//! With two connections, one on which the exchange announces maintenance is made again while the other one is up.
+//! When the exchange announces the end of a connection, a spare one takes over before it.
 
 mod config;
 mod frame_replay;

@@ -3,6 +3,7 @@
 //! ```text
 //!   1704067200001234567 {"stream":"synusdt@bookTicker","data":{…}}     text: receive time (UTC, ns), then the frame
 //!   1704067200001250000 #AAECAw==                                      binary: the frame as Base64
+//!   1704067200001260000 #connect                                       the next frames are of another connection
 //! ```
 //! Line ends inside a text frame become spaces. Lines of text frames have the form of a recording
 //! ([`tickpath_market::replay`]).
@@ -32,7 +33,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// Max chunks that wait for the disk.
 const MAX_CHUNKS: usize = 32;
 
-/// Bytes before a frame in a chunk: receive time, length, and 1 for binary data.
+/// Bytes before a frame in a chunk: receive time, length, and kind.
 const HEADER_BYTES: usize = 8 + 4 + 1;
 
 /// Max length of a line, with its end: a frame of 16 MiB as Base64, and its receive time.
@@ -43,6 +44,14 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Sign before a binary frame in its line.
 const BINARY_SIGN: u8 = b'#';
+
+/// Text of a connect in its line.
+const CONNECT: &[u8] = b"#connect";
+
+/// Kinds of entries in a chunk.
+const TEXT_ENTRY: u8 = 0;
+const BINARY_ENTRY: u8 = 1;
+const CONNECT_ENTRY: u8 = 2;
 
 /// Writer of a new file of frames.
 pub(crate) struct RawFrameWriter {
@@ -101,9 +110,9 @@ impl RawFrameWriter {
 
     /// Adds a frame, without waiting. If the disk is too slow, the frame is dropped and counted.
     pub fn add(&mut self, utc_ns: u64, frame: Frame<'_>) {
-        let (bytes, is_binary) = match frame {
-            Frame::Text(bytes) => (bytes, false),
-            Frame::Binary(bytes) => (bytes, true),
+        let (bytes, kind) = match frame {
+            Frame::Text(bytes) => (bytes, TEXT_ENTRY),
+            Frame::Binary(bytes) => (bytes, BINARY_ENTRY),
         };
         self.offered += 1;
         let is_full = !self.chunk.is_empty() && self.chunk.len() + HEADER_BYTES + bytes.len() > CHUNK_BYTES;
@@ -115,10 +124,19 @@ impl RawFrameWriter {
             self.dropped += 1;
             return;
         }
+        self.add_header(utc_ns, length, kind);
+        self.chunk.extend_from_slice(bytes);
+    }
+
+    /// Adds a connect. A full chunk has room for it, because connects are rare and small.
+    pub fn add_connect(&mut self, utc_ns: u64) {
+        self.add_header(utc_ns, 0, CONNECT_ENTRY);
+    }
+
+    fn add_header(&mut self, utc_ns: u64, length: u32, kind: u8) {
         self.chunk.extend_from_slice(&utc_ns.to_le_bytes());
         self.chunk.extend_from_slice(&length.to_le_bytes());
-        self.chunk.push(u8::from(is_binary));
-        self.chunk.extend_from_slice(bytes);
+        self.chunk.push(kind);
     }
 
     /// Hands the frames over to the thread, without waiting. Returns false if the thread has no room for them.
@@ -189,23 +207,25 @@ impl FrameFile {
     }
 }
 
-/// Appends the lines of a chunk's frames, and returns their number.
+/// Appends the lines of a chunk, and returns the number of frames.
 fn append_lines(mut chunk: &[u8], text: &mut Vec<u8>) -> u64 {
     let mut count = 0;
     while let Some((utc_ns, rest)) = chunk.split_first_chunk::<8>() {
         let (length, rest) = rest.split_first_chunk::<4>().expect("a header is whole");
-        let (is_binary, rest) = rest.split_first().expect("a header is whole");
+        let (kind, rest) = rest.split_first().expect("a header is whole");
         let (frame, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
         text.extend_from_slice(u64::from_le_bytes(*utc_ns).to_string().as_bytes());
         text.push(b' ');
-        if *is_binary == 0 {
-            text.extend(frame.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
-        } else {
-            text.push(BINARY_SIGN);
-            text.extend_from_slice(STANDARD.encode(frame).as_bytes());
+        match *kind {
+            CONNECT_ENTRY => text.extend_from_slice(CONNECT),
+            BINARY_ENTRY => {
+                text.push(BINARY_SIGN);
+                text.extend_from_slice(STANDARD.encode(frame).as_bytes());
+            }
+            _ => text.extend(frame.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte })),
         }
         text.push(b'\n');
-        count += 1;
+        count += u64::from(*kind != CONNECT_ENTRY);
         chunk = rest;
     }
     count
@@ -226,6 +246,8 @@ pub(crate) struct RawFrameReader {
 pub(crate) enum RawLine<'a> {
     /// Receive time in nanoseconds since the Unix epoch, and the frame.
     Frame(u64, Frame<'a>),
+    /// The next frames are of another connection.
+    Connect,
     /// Reason why the line is no frame.
     Bad(&'static str),
     /// The file's last gzip stream is cut off; frames before are read.
@@ -276,6 +298,9 @@ fn parse_line<'a>(line: &'a [u8], binary: &'a mut Vec<u8>) -> Result<RawLine<'a>
     let (time, frame) = (&line[..space], &line[space + 1..]);
     let time = std::str::from_utf8(time).ok().and_then(|time| time.parse().ok());
     let utc_ns = time.ok_or("it does not start with a receive time in nanoseconds")?;
+    if frame == CONNECT {
+        return Ok(RawLine::Connect);
+    }
     let Some(text) = frame.strip_prefix(&[BINARY_SIGN]) else {
         return Ok(RawLine::Frame(utc_ns, Frame::Text(frame)));
     };
@@ -308,6 +333,7 @@ mod tests {
             match reader.read().unwrap() {
                 RawLine::Frame(utc_ns, Frame::Text(bytes)) => frames.push((utc_ns, false, bytes.to_vec())),
                 RawLine::Frame(utc_ns, Frame::Binary(bytes)) => frames.push((utc_ns, true, bytes.to_vec())),
+                RawLine::Connect => frames.push((0, false, CONNECT.to_vec())),
                 RawLine::Bad(why) => bad.push(why.to_owned()),
                 RawLine::Truncated => bad.push("truncated".to_owned()),
                 RawLine::End => return (frames, bad),
@@ -348,6 +374,21 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "7 {   \"a\": 1 }\n8 #AAECAw==\n");
         let again = RawFrameWriter::create(&path).err().expect("it exists");
         assert!(again.is_usage() && again.to_string().contains("exists already"), "{again}");
+    }
+
+    #[test]
+    fn connects_are_kept_and_are_no_frames() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("frames");
+        let mut writer = RawFrameWriter::create(&path).unwrap();
+        writer.add_connect(5);
+        writer.add(6, Frame::Text(b"{}"));
+        writer.add_connect(7);
+        let (_, counts, failed) = writer.finish();
+        assert!(failed.is_none() && counts == RawFrameCounts { written: 1, missing: 0 }, "{counts:?}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "5 #connect\n6 {}\n7 #connect\n");
+        let connect = (0, false, CONNECT.to_vec());
+        assert_eq!(read(&path), (vec![connect.clone(), (6, false, b"{}".to_vec()), connect], Vec::new()));
     }
 
     #[test]

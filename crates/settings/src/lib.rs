@@ -21,9 +21,11 @@
 //!
 //! A program reads the keys of a [`Section`]; a key that it does not read is a mistake. A wrong value is returned as if
 //! it were missing and its mistake is recorded, so that the program continues and finds the next mistake. The settings
-//! are returned only if there was no mistake. [`table_lines`] and [`table_cells`] read the tables beside such a file.
+//! are returned only if there was no mistake. [`table_lines`] and [`table_cells`] read the tables beside such a file,
+//! and [`read_secret_text`] a file that only its owner may use.
 
 mod mistakes;
+mod secret_file;
 mod section;
 mod table;
 
@@ -32,6 +34,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use mistakes::Mistakes;
+pub use secret_file::{SecretFileError, read_secret_text};
 pub use section::{Section, parse};
 pub use table::{TORN_CELL, table_cells, table_lines};
 

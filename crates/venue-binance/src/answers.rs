@@ -9,8 +9,10 @@
 
 use serde_json::Value;
 use tickpath_clock::Clock;
-use tickpath_market::{ExecType, ExecutionReport};
+use tickpath_market::ExecType;
+use tickpath_venue::TOO_LATE;
 
+use crate::events::OrderEnd;
 use crate::jobs::JobKind;
 use crate::json;
 use crate::message::{
@@ -109,12 +111,10 @@ impl LineSession {
 
     fn reject(&mut self, asked: &RefusedRequest, refusal: &Refusal) {
         let text = self.reason_text(refusal);
-        let Some(known) = self.orders.get(asked.order).filter(|known| !known.has_ended) else { return };
+        let Some(known) = self.orders.get(asked.order) else { return };
         let snapshot = OrderSnapshot::of_order(known, OrderState::Rejected);
-        let report = self.orders.report(&snapshot, ExecType::Rejected, asked.request);
-        self.orders.outbox.report(ExecutionReport { reason: refusal.reason(), ..report });
-        self.orders.outbox.detail(detail(asked.order, (0, 0), &text));
-        self.orders.note_end(asked.order);
+        let (exec_type, request, reason) = (ExecType::Rejected, asked.request, refusal.reason());
+        self.orders.push_end(&snapshot, &OrderEnd { exec_type, request, reason, times: (0, 0), text: &text });
     }
 
     fn answer_cancel(&mut self, request: &PendingRequest, outcome: &Result<Value, Refusal>) -> Result<(), String> {
@@ -124,7 +124,7 @@ impl LineSession {
             Err(refusal) => refusal,
         };
         if let Some(known) = self.orders.get_mut(asked.order) {
-            known.cancel = None;
+            known.cancel = known.cancel.filter(|cancel| *cancel != asked.request);
         }
         if refusal.is_ambiguous() {
             self.orders.push_doubt_of(&asked);
@@ -141,20 +141,18 @@ impl LineSession {
     /// events of the fills.
     fn end_canceled(&mut self, asked: &RefusedRequest, answer: &Value) -> Result<(), String> {
         let executed = json::executed(answer)?;
-        let known = self.orders.get(asked.order).filter(|known| !known.has_ended && known.filled == executed);
+        let known = self.orders.get(asked.order).filter(|known| known.filled == executed);
         let Some(known) = known else { return Ok(()) };
         let snapshot = OrderSnapshot::of_order(known, OrderState::Canceled);
-        let report = self.orders.report(&snapshot, ExecType::Canceled, asked.request);
-        self.orders.outbox.report(report);
-        self.orders.outbox.detail(detail(asked.order, (transact_ms(answer), 0), ""));
-        self.orders.note_end(asked.order);
+        let (exec_type, request, times) = (ExecType::Canceled, asked.request, (transact_ms(answer), 0));
+        self.orders.push_end(&snapshot, &OrderEnd { exec_type, request, reason: 0, times, text: "" });
         Ok(())
     }
 
     fn answer_replace(&mut self, request: &PendingRequest, outcome: &Result<Value, Refusal>) -> Result<(), String> {
         let asked = request.asked;
         let replace = self.orders.get(asked.order).and_then(|known| known.replace);
-        // Without a pending replace the events came first.
+        // Without a pending replace the events came first: its own, or those of the order's end.
         let Some(replace) = replace.filter(|replace| replace.request == asked.request) else { return Ok(()) };
         match (replace.step, outcome) {
             (ReplaceStep::Amend, Ok(answer)) => self.end_amended(&asked, answer),
@@ -218,6 +216,7 @@ impl LineSession {
             return Ok(());
         }
         // The total is filled already, so that nothing is left to place.
+        known.replace = None;
         let price = replace.terms.price;
         let snapshot = OrderSnapshot { executed, price, ..OrderSnapshot::of_order(known, OrderState::Filled) };
         let report = self.orders.report(&snapshot, ExecType::Replaced, asked.request);
@@ -276,8 +275,13 @@ impl LineSession {
         self.orders.push_doubt(&identity, instrument);
     }
 
-    /// Asks for an order whose cancel or replace was refused because the exchange does not work it.
+    /// Asks for an order whose cancel or replace was refused because the exchange does not work it, unless its end was
+    /// reported.
     fn find_out(&mut self, asked: RefusedRequest, refusal: &Refusal) {
+        if self.orders.get(asked.order).is_some_and(|known| known.is_end_reported) {
+            let text = self.reason_text(refusal);
+            return self.orders.push_cancel_rejected(&asked, TOO_LATE, &text);
+        }
         let Some(place) = self.orders.instruments.find_symbol(asked.symbol) else { return };
         let purpose = JobPurpose::Refusal { reason: refusal.reason(), text: self.reason_text(refusal) };
         let job = OrderJob::new(purpose, asked, place, &self.orders);

@@ -25,6 +25,17 @@ pub(crate) enum Urgency {
     Cancel,
 }
 
+/// A limit that leaves no room for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UsedUp {
+    /// The number of new orders. A cancel may leave.
+    Orders,
+    /// The weight that orders may use. A cancel may leave.
+    Weight,
+    /// Nothing may leave.
+    All,
+}
+
 /// Cost of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestCost {
@@ -73,6 +84,20 @@ impl RequestBudget {
             blocked_until: 0,
             orders_blocked_until: 0,
         }
+    }
+
+    /// Returns the limit that keeps an order, or a change of an order, from leaving now.
+    #[inline]
+    pub(crate) fn used_up(&mut self, cost: RequestCost, now: u64) -> Option<UsedUp> {
+        if self.has_room(cost, now) {
+            return None;
+        }
+        let cancel = RequestCost::weight(Urgency::Cancel, 1);
+        Some(match self.has_room(cancel, now) {
+            false => UsedUp::All,
+            true if self.has_room(RequestCost { orders: 0, ..cost }, now) => UsedUp::Orders,
+            true => UsedUp::Weight,
+        })
     }
 
     /// Returns whether a request may leave now.
@@ -188,14 +213,27 @@ mod tests {
     }
 
     #[test]
+    fn orders_find_the_weight_used_up_while_cancels_still_leave() {
+        let mut budget = budget(1_000, 100);
+        let (place, cancel) =
+            (RequestCost { urgency: Urgency::Order, weight: 1, orders: 1 }, RequestCost::weight(Urgency::Cancel, 1));
+        budget.spend(RequestCost::weight(Urgency::Query, 90), 0);
+        assert_eq!((budget.used_up(place, 0), budget.has_room(cancel, 0)), (Some(UsedUp::Weight), true));
+        budget.spend(RequestCost::weight(Urgency::Cancel, 10), 0);
+        assert_eq!((budget.used_up(place, 0), budget.has_room(cancel, 0)), (Some(UsedUp::All), false));
+    }
+
+    #[test]
     fn a_pause_of_orders_lets_cancels_pass() {
         let mut budget = budget(10, 100);
         let place = RequestCost { urgency: Urgency::Order, weight: 1, orders: 1 };
         let cancel = RequestCost::weight(Urgency::Cancel, 1);
         budget.block_orders(50);
         assert_eq!([budget.has_room(place, 49), budget.has_room(cancel, 49)], [false, true]);
+        assert_eq!([budget.used_up(place, 49), budget.used_up(place, 50)], [Some(UsedUp::Orders), None]);
         budget.block(60);
         assert_eq!([budget.has_room(place, 59), budget.has_room(cancel, 59)], [false, false]);
+        assert_eq!(budget.used_up(place, 59), Some(UsedUp::All));
         assert_eq!((budget.blocked_until(59), budget.blocked_until(60)), (Some(60), None));
         assert!(budget.has_room(place, 60));
     }

@@ -1,16 +1,10 @@
 //! The key of an API user and its secret: read from a file that only its owner can read, or from the environment.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use tickpath_settings::Mistakes;
-use zeroize::{Zeroize, Zeroizing};
-
-/// Permissions that a file with a secret must not give to others.
-const OTHERS: u32 = 0o077;
+use tickpath_settings::{Mistakes, SecretFileError, read_secret_text};
+use zeroize::Zeroize;
 
 /// Key of an API user and its secret. They are overwritten when they are dropped, and their debug text hides them.
 ///
@@ -29,22 +23,9 @@ pub struct ApiCredentials {
 /// Errors of credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file cannot be read.
-    #[error("{file}: the credentials cannot be read ({reason}); name a file that this user may read", file = file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// The operating system's error.
-        reason: io::Error,
-    },
-    /// Other users may read the file.
-    #[error("{file}: other users may read or change it (mode {mode:o}); run chmod 600 on it", file = file.display())]
-    Exposed {
-        /// The file.
-        file: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    /// The file cannot be read, or other users may.
+    #[error(transparent)]
+    File(#[from] SecretFileError),
     /// The file has mistakes.
     #[error(transparent)]
     Invalid(#[from] Mistakes),
@@ -66,14 +47,7 @@ impl ApiCredentials {
     /// Reads a TOML file with `key` and `secret`, which only its owner may read and write (mode 0600). A private key
     /// stands between three quotation marks.
     pub fn read(file: &Path) -> Result<Self, CredentialsError> {
-        let unreadable = |reason| CredentialsError::Unreadable { file: file.to_owned(), reason };
-        let mut opened = File::open(file).map_err(unreadable)?;
-        let mode = opened.metadata().map_err(unreadable)?.mode() & 0o7777;
-        if mode & OTHERS != 0 {
-            return Err(CredentialsError::Exposed { file: file.to_owned(), mode });
-        }
-        let mut text = Zeroizing::new(String::new());
-        opened.read_to_string(&mut text).map_err(unreadable)?;
+        let text = read_secret_text(file)?;
         let read = tickpath_settings::parse(&text, file, |top| Self {
             key: top.require_text("key"),
             secret: top.require_text("secret"),

@@ -7,16 +7,11 @@
 //! Parameters stand in the order of their names, because a signature covers them in this order: with a key that signs
 //! each request, the API key comes first, and the signature last.
 
-use std::fmt::Write;
+use tickpath_market::{push_decimal, push_unsigned};
 
-use tickpath_market::SCALE;
-
-use crate::json::QUERY_PREFIX;
+use crate::json::{LIST_LIMIT, QUERY_PREFIX};
 use crate::signer::RequestSigner;
 use crate::terms::OrderTerms;
-
-/// Max entries of a list in an answer. A full list may have a successor.
-pub(crate) const LIST_LIMIT: usize = 1000;
 
 /// Id of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -267,13 +262,19 @@ impl RequestEncoder {
         self.text.clear();
         self.payload.clear();
         (self.is_signed, self.has_params) = (is_signed, false);
-        // Writing to memory cannot fail.
-        let _ = match id {
-            RequestId::Number(number) => write!(self.text, "{{\"id\":{number},\"method\":\"{method}\""),
+        self.text.push_str("{\"id\":");
+        match id {
+            RequestId::Number(number) => push_unsigned(&mut self.text, number),
             RequestId::Query(number) => {
-                write!(self.text, "{{\"id\":\"{QUERY_PREFIX}{number}\",\"method\":\"{method}\"")
+                self.text.push('"');
+                self.text.push_str(QUERY_PREFIX);
+                push_unsigned(&mut self.text, number);
+                self.text.push('"');
             }
-        };
+        }
+        self.text.push_str(",\"method\":\"");
+        self.text.push_str(method);
+        self.text.push('"');
         if is_signed {
             self.name("apiKey");
             self.value(true, |signer, text| text.push_str(signer.api_key()));
@@ -300,10 +301,7 @@ impl RequestEncoder {
     #[inline]
     fn number_param(&mut self, name: &str, value: u64) {
         self.name(name);
-        self.value(false, |_, text| {
-            // Writing to memory cannot fail.
-            let _ = write!(text, "{value}");
-        });
+        self.value(false, |_, text| push_unsigned(text, value));
     }
 
     #[inline]
@@ -335,18 +333,5 @@ impl RequestEncoder {
             self.payload.push_str(&self.text[begin..]);
         }
         self.text.push_str(quote);
-    }
-}
-
-/// Appends units of 10⁻⁸ without zeros at the end.
-#[inline]
-fn push_decimal(text: &mut String, units: i64) {
-    let (magnitude, scale) = (units.unsigned_abs(), SCALE.unsigned_abs());
-    let (sign, whole, fraction) = (if units < 0 { "-" } else { "" }, magnitude / scale, magnitude % scale);
-    // Writing to memory cannot fail.
-    let _ = write!(text, "{sign}{whole}");
-    if fraction > 0 {
-        let _ = write!(text, ".{fraction:08}");
-        text.truncate(text.trim_end_matches('0').len());
     }
 }

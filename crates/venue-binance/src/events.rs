@@ -4,46 +4,121 @@
 use tickpath_market::{ExecType, ExecutionReport};
 
 use crate::identity::{OrderIdentity, TextUse};
-use crate::message::{EventKind, OrderEvent, OrderState, printable};
+use crate::message::{EventKind, OrderEvent, OrderRecord, OrderState, UnreadableEvent, printable};
 use crate::orders::{LineOrder, LineOrders, PendingReplace, ReplaceStep, insert_new};
 use crate::reports::{OrderFill, OrderSnapshot, detail};
 
+/// The end of an order, for its report.
+pub(crate) struct OrderEnd<'a> {
+    pub(crate) exec_type: ExecType,
+    /// Request that it answers; zero for none.
+    pub(crate) request: u64,
+    pub(crate) reason: u16,
+    /// Times of the transaction and of the event, in milliseconds since the Unix epoch; zero if unknown.
+    pub(crate) times: (u64, u64),
+    pub(crate) text: &'a str,
+}
+
 impl LineOrders {
     /// Passes an event of an order on. Orders of other programs, and of other instruments, are left out.
-    pub(crate) fn apply_event(&mut self, event: &OrderEvent<'_>) -> Result<(), String> {
+    pub(crate) fn apply_event(&mut self, event: &OrderEvent<'_>) {
         self.known_until_ms = self.known_until_ms.max(event.event_ms);
-        let Some(instrument) = self.instruments.find(event.symbol) else { return Ok(()) };
+        let Some(instrument) = self.instruments.find(event.symbol) else { return };
         let text = if event.original.is_empty() { event.client } else { event.original };
-        let Some((_, identity)) = OrderIdentity::read(text, self.tag) else { return Ok(()) };
+        let Some((_, identity)) = OrderIdentity::read(text, self.tag) else { return };
         let (kind, state) = match (event.kind, event.state) {
             // The replacement of a canceled order was rejected, so the order never got this generation.
             (Some(EventKind::Rejected), _) => {
-                self.apply_rejection(event, identity, instrument);
-                return Ok(());
+                return self.apply_rejection(event, identity, instrument);
             }
             (Some(kind), Some(state)) => (kind, state),
             // A kind of event, or a state, that this line does not know.
             _ => {
                 self.learn(event, identity, instrument);
-                self.push_doubt(&identity, instrument);
-                return Ok(());
+                return self.push_doubt(&identity, instrument);
             }
         };
         self.learn(event, identity, instrument);
         let snapshot = OrderSnapshot::of_event(event, state, identity, instrument);
         match kind {
             EventKind::New => self.apply_acceptance(&snapshot),
-            EventKind::Trade => return self.apply_trade(event, &snapshot),
+            EventKind::Trade => self.apply_trade(event, &snapshot),
             EventKind::Replaced => self.apply_amendment(event, &snapshot),
             EventKind::Canceled => self.apply_cancel(event, &snapshot),
-            EventKind::Expired => self.push_end(event, &snapshot, ExecType::Expired, 0),
-            EventKind::Prevented if !state.is_working() => self.push_end(event, &snapshot, ExecType::Expired, 0),
+            EventKind::Expired => self.apply_end(event, &snapshot, ExecType::Expired, 0),
+            EventKind::Prevented if !state.is_working() => self.apply_end(event, &snapshot, ExecType::Expired, 0),
             // A part of the order has expired, which no report can show: the answer of the exchange does.
             EventKind::Prevented => self.push_doubt(&identity, instrument),
             // Handled above.
             EventKind::Rejected => {}
         }
-        Ok(())
+    }
+
+    /// Puts the order of an event in doubt that cannot be read. Orders of other programs are left out.
+    pub(crate) fn apply_unreadable(&mut self, event: &UnreadableEvent<'_>) {
+        let Some(instrument) = self.instruments.find(event.symbol) else { return };
+        let Some((_, identity)) = OrderIdentity::read(event.client, self.tag) else { return };
+        self.push_unreadable(&identity, instrument, &event.name, &event.why);
+    }
+
+    /// Notes the state of an order as the exchange has answered it; an order that is not known is added.
+    pub(crate) fn settle(
+        &mut self,
+        identity: OrderIdentity,
+        instrument: usize,
+        record: &OrderRecord,
+        state: OrderState,
+    ) {
+        let order = identity.order;
+        match self.get(order).map(|known| known.identity.generation) {
+            Some(present) if identity.generation < present => return,
+            Some(present) if identity.generation > present => {
+                let snapshot = OrderSnapshot::of_record(record, OrderState::Working, identity, instrument);
+                let unfilled = OrderSnapshot { executed: 0, leaves: record.terms.quantity, ..snapshot };
+                self.begin_generation(&unfilled, (0, 0));
+            }
+            Some(_) => {}
+            None => {
+                let known = LineOrder::new(identity, instrument, record.terms, self.began);
+                self.add(LineOrder { is_learned: true, is_accepted: true, ..known });
+            }
+        }
+        if let Some(known) = self.get_mut(order) {
+            known.venue_id = record.order_id;
+            (known.terms.price, known.terms.quantity) = (record.terms.price, record.terms.quantity);
+        }
+        match state {
+            OrderState::Working => self.note_revival(order),
+            // The fills are the end.
+            OrderState::Filled => self.note_end(order),
+            OrderState::Canceled | OrderState::Expired | OrderState::Rejected => self.note_found_end(order),
+        }
+    }
+
+    /// Reports the end that an answer shows, unless it was reported.
+    pub(crate) fn push_found_end(&mut self, snapshot: &OrderSnapshot) {
+        let exec_type = match snapshot.state {
+            OrderState::Working | OrderState::Filled => return,
+            OrderState::Canceled => ExecType::Canceled,
+            OrderState::Expired => ExecType::Expired,
+            OrderState::Rejected => ExecType::Rejected,
+        };
+        self.push_end(snapshot, &OrderEnd { exec_type, request: 0, reason: 0, times: (0, 0), text: "" });
+    }
+
+    /// Adds the report of an order's end; the first end holds. An order that the line cannot explain is put in doubt
+    /// instead, because the end would hide that.
+    pub(crate) fn push_end(&mut self, snapshot: &OrderSnapshot, end: &OrderEnd<'_>) {
+        let order = snapshot.identity.order;
+        let Some(known) = self.get(order).filter(|known| !known.is_end_reported) else { return };
+        if known.unreadable.is_empty() {
+            let report = self.report(snapshot, end.exec_type, end.request);
+            self.outbox.report(ExecutionReport { reason: end.reason, ..report });
+            self.outbox.detail(detail(order, end.times, end.text));
+        } else {
+            self.push_doubt(&snapshot.identity, snapshot.instrument);
+        }
+        self.note_end(order);
     }
 
     /// Adds the report of an acceptance, once. Later generations are reported as replaced.
@@ -58,17 +133,15 @@ impl LineOrders {
 
     /// Ends an order whose replacement was refused after its cancel.
     pub(crate) fn end_unreplaced(&mut self, order: u64, times: (u64, u64), reason: u16, text: &str) {
-        let Some(known) = self.get(order) else { return };
-        let Some(PendingReplace { request, identity, .. }) = known.replace else { return };
+        let Some(known) = self.get_mut(order) else { return };
+        let Some(PendingReplace { request, identity, .. }) = known.replace.take() else { return };
         let executed = identity.base.saturating_sub(known.identity.base);
         let snapshot = OrderSnapshot { executed, ..OrderSnapshot::of_order(known, OrderState::Canceled) };
-        let report = self.report(&snapshot, ExecType::Canceled, request);
-        self.outbox.report(ExecutionReport { reason, ..report });
-        self.outbox.detail(detail(order, times, text));
-        self.note_end(order);
+        self.push_end(&snapshot, &OrderEnd { exec_type: ExecType::Canceled, request, reason, times, text });
     }
 
-    /// Continues an order with its replacement, and reports that, once.
+    /// Continues an order with its replacement, and reports that, once. A replacement that appears behind the end of
+    /// its order was placed late: the order works after all.
     pub(crate) fn begin_generation(&mut self, snapshot: &OrderSnapshot, times: (u64, u64)) {
         let order = snapshot.identity.order;
         let Some(known) = self.get_mut(order) else { return };
@@ -80,6 +153,7 @@ impl LineOrders {
         (known.terms.price, known.terms.quantity) = (snapshot.price, snapshot.leaves);
         let generation = snapshot.identity.generation;
         let awaited = known.replace.is_some_and(|replace| replace.identity.generation == generation);
+        self.note_revival(order);
         let request = if awaited { self.end_replace(order).map_or(0, |replace| replace.request) } else { 0 };
         let report = self.report(snapshot, ExecType::Replaced, request);
         self.outbox.report(report);
@@ -104,9 +178,9 @@ impl LineOrders {
         }
     }
 
-    fn apply_trade(&mut self, event: &OrderEvent<'_>, after: &OrderSnapshot) -> Result<(), String> {
+    fn apply_trade(&mut self, event: &OrderEvent<'_>, after: &OrderSnapshot) {
         // A trade without a quantity is none.
-        let Some(trade_id) = event.trade_id.filter(|_| event.last_quantity > 0) else { return Ok(()) };
+        let Some(trade_id) = event.trade_id.filter(|_| event.last_quantity > 0) else { return };
         let fill = OrderFill {
             after: *after,
             trade_id,
@@ -118,11 +192,10 @@ impl LineOrders {
             transact_ms: event.transact_ms,
             event_ms: event.event_ms,
         };
-        self.push_fill(&fill, 0, false)?;
+        self.push_fill(&fill, 0, false);
         if after.state == OrderState::Filled && self.is_present(&after.identity) {
             self.note_end(after.identity.order);
         }
-        Ok(())
     }
 
     fn apply_amendment(&mut self, event: &OrderEvent<'_>, after: &OrderSnapshot) {
@@ -160,22 +233,17 @@ impl LineOrders {
             Some((TextUse::Replaced, _)) if is_decided || !self.is_present(&snapshot.identity) => {}
             Some((TextUse::Replaced, _)) => self.push_doubt(&snapshot.identity, snapshot.instrument),
             Some((TextUse::Canceled, _)) => {
-                self.push_end(event, snapshot, ExecType::Canceled, cancel.unwrap_or(0));
+                self.apply_end(event, snapshot, ExecType::Canceled, cancel.unwrap_or(0));
             }
-            _ => self.push_end(event, snapshot, ExecType::Canceled, 0),
+            _ => self.apply_end(event, snapshot, ExecType::Canceled, 0),
         }
     }
 
-    /// Adds the report of an order's end; the first end holds.
-    fn push_end(&mut self, event: &OrderEvent<'_>, snapshot: &OrderSnapshot, exec_type: ExecType, request: u64) {
-        let order = snapshot.identity.order;
-        if !self.is_present(&snapshot.identity) || self.get(order).is_none_or(|known| known.has_ended) {
-            return;
+    fn apply_end(&mut self, event: &OrderEvent<'_>, snapshot: &OrderSnapshot, exec_type: ExecType, request: u64) {
+        if self.is_present(&snapshot.identity) {
+            let (times, text) = ((event.transact_ms, event.event_ms), reason_text(event));
+            self.push_end(snapshot, &OrderEnd { exec_type, request, reason: 0, times, text: &text });
         }
-        let report = self.report(snapshot, exec_type, request);
-        self.outbox.report(report);
-        self.outbox.detail(detail(order, (event.transact_ms, event.event_ms), &reason_text(event)));
-        self.note_end(order);
     }
 
     fn apply_rejection(&mut self, event: &OrderEvent<'_>, identity: OrderIdentity, instrument: usize) {
@@ -186,7 +254,7 @@ impl LineOrders {
             }
             Some(_) => {
                 let snapshot = OrderSnapshot::of_event(event, OrderState::Rejected, identity, instrument);
-                self.push_end(event, &snapshot, ExecType::Rejected, identity.order);
+                self.apply_end(event, &snapshot, ExecType::Rejected, identity.order);
             }
             None => self.push_doubt(&identity, instrument),
         }

@@ -4,12 +4,25 @@ use serde_json::{Map, Value};
 use tickpath_market::{Currency, DECIMALS, Side, parse_decimal};
 
 use crate::message::{
-    AnswerId, EventKind, LineFrame, OrderEvent, OrderRecord, OrderState, Refusal, RequestAnswer, TradeRecord, printable,
+    AnswerId, EventKind, LineFrame, OrderEvent, OrderRecord, OrderState, Refusal, RequestAnswer, TradeRecord,
+    UnreadableEntry, UnreadableEvent, printable,
 };
 use crate::terms::OrderTerms;
 
 /// First letter of the ids of the line's own queries.
 pub(crate) const QUERY_PREFIX: char = 'q';
+
+/// Max entries of a list in an answer. A full list may have a successor.
+pub(crate) const LIST_LIMIT: usize = 1000;
+
+/// A list in an answer.
+pub(crate) struct Listed<T> {
+    pub(crate) entries: Vec<T>,
+    /// Entries that cannot be read. The others count all the same.
+    pub(crate) unreadable: Vec<UnreadableEntry>,
+    /// Id from which the list continues; none at its end.
+    pub(crate) next_id: Option<u64>,
+}
 
 /// Reads a frame and passes it on; the error is a sentence.
 pub(crate) fn read(frame: &[u8], take: &mut dyn FnMut(LineFrame<'_>)) -> Result<(), String> {
@@ -54,13 +67,13 @@ pub(crate) fn record(value: &Value) -> Result<OrderRecord, String> {
 }
 
 /// Reads a list of orders.
-pub(crate) fn records(value: &Value) -> Result<Vec<OrderRecord>, String> {
-    list(value)?.iter().map(record).collect()
+pub(crate) fn records(value: &Value) -> Result<Listed<OrderRecord>, String> {
+    list(value, ("order", "orderId"), record)
 }
 
 /// Reads a list of fills.
-pub(crate) fn trades(value: &Value) -> Result<Vec<TradeRecord>, String> {
-    list(value)?.iter().map(trade).collect()
+pub(crate) fn trades(value: &Value) -> Result<Listed<TradeRecord>, String> {
+    list(value, ("trade", "id"), trade)
 }
 
 /// Returns the filled quantity in the answer to a cancel.
@@ -112,7 +125,10 @@ fn read_answer(mut members: Map<String, Value>) -> RequestAnswer {
 fn read_event(event: &Value, take: &mut dyn FnMut(LineFrame<'_>)) -> Result<(), String> {
     let fields = Fields::of(event)?;
     match fields.optional_text("e") {
-        "executionReport" => take(LineFrame::Event(order_event(&fields)?)),
+        "executionReport" => take(match order_event(&fields) {
+            Ok(event) => LineFrame::Event(event),
+            Err(why) => LineFrame::Unreadable(unreadable_event(&fields, why)?),
+        }),
         "serverShutdown" => take(LineFrame::Shutdown),
         "eventStreamTerminated" => take(LineFrame::StreamEnded),
         _ => take(LineFrame::Other),
@@ -153,6 +169,16 @@ fn order_event<'a>(fields: &Fields<'a>) -> Result<OrderEvent<'a>, String> {
     })
 }
 
+/// Returns an event without its numbers; the error is that of an event whose order is not named either.
+fn unreadable_event<'a>(fields: &Fields<'a>, why: String) -> Result<UnreadableEvent<'a>, String> {
+    let (Ok(symbol), Ok(client)) = (fields.text("s"), fields.text("c")) else { return Err(why) };
+    let original = fields.optional_text("C");
+    let client = if original.is_empty() { client } else { original };
+    let name =
+        if matches!(fields.signed("t"), Ok(None)) { fields.name("event", "I") } else { fields.name("trade", "t") };
+    Ok(UnreadableEvent { symbol: symbol.as_bytes(), client: client.as_bytes(), name, why })
+}
+
 fn trade(value: &Value) -> Result<TradeRecord, String> {
     let fields = Fields::of(value)?;
     Ok(TradeRecord {
@@ -168,8 +194,28 @@ fn trade(value: &Value) -> Result<TradeRecord, String> {
     })
 }
 
-fn list(value: &Value) -> Result<&Vec<Value>, String> {
-    value.as_array().ok_or_else(|| "an answer is no list".to_owned())
+/// Reads a list whose entries are of this kind, and have their ids under this key.
+fn list<T>(
+    value: &Value,
+    (kind, id_key): (&str, &str),
+    read: impl Fn(&Value) -> Result<T, String>,
+) -> Result<Listed<T>, String> {
+    let list = value.as_array().ok_or("an answer is no list")?;
+    let (mut entries, mut unreadable) = (Vec::with_capacity(list.len()), Vec::new());
+    for entry in list {
+        match read(entry) {
+            Ok(entry) => entries.push(entry),
+            Err(why) => {
+                let fields = Fields::of(entry)?;
+                let client = fields.optional_text("clientOrderId").to_owned();
+                let (name, order_id) = (fields.name(kind, id_key), fields.number("orderId").ok());
+                unreadable.push(UnreadableEntry { name, order_id, client, why });
+            }
+        }
+    }
+    let last_id = list.iter().rev().find_map(|entry| entry.get(id_key)?.as_u64());
+    let next_id = last_id.filter(|_| list.len() >= LIST_LIMIT).map(|id| id.saturating_add(1));
+    Ok(Listed { entries, unreadable, next_id })
 }
 
 /// The fields of an object.
@@ -226,6 +272,12 @@ impl<'a> Fields<'a> {
             "SELL" => Ok(Side::Sell),
             other => Err(format!("the field '{key}' of a message is '{}', no side", printable(other))),
         }
+    }
+
+    /// Returns a name for a message: a kind of thing, and its id as the exchange has written it.
+    fn name(&self, kind: &str, id_key: &str) -> String {
+        let id = self.members.get(id_key).map_or_else(|| "without id".to_owned(), Value::to_string);
+        format!("{kind} {}", printable(&id))
     }
 
     /// Returns a currency; none for null, and for a name that is no currency here.

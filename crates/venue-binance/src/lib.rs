@@ -31,7 +31,10 @@
 //! * **Doubt.** An answer that leaves the outcome open (-1000, -1001, -1006, -1007, status 5xx) is reported as
 //!   `OrdStatus::Unknown`: the OMS asks, and nothing is ever sent again. A connection that swallows an answer is lost.
 //! * **Cancel refused** (-2011): the order is asked for, and the reason is [`UNKNOWN_ORDER`] or [`TOO_LATE`]; 2011 if it
-//!   works all the same. No cancel is repeated.
+//!   works all the same. No cancel is repeated. A replace in flight when its order ends is [`TOO_LATE`] at once.
+//! * **End.** The event of an end is passed on once, also behind a status that shows the end.
+//! * **Unreadable.** An event or a fill that cannot be read, such as one with a number out of range, is named once in a
+//!   detail and puts its order in doubt. The end of such an order is a doubt as well: the status shows what is missing.
 //! * **Status.** The order is found by the exchange's id or by its texts, with its fills as far as they were not
 //!   reported. -2013 is final once `recv_window_ms` and a margin have passed since the last request that may have
 //!   placed it; until then the line asks again. All orders: those of the exchange's day and the open ones.
@@ -41,9 +44,10 @@
 //!
 //! # Limits and time
 //!
-//! Orders in ten seconds and a day, and weight in a minute, are counted in sliding windows before the exchange refuses:
-//! `send` then returns `Full`. Queries leave a fifth of the weight to others, orders a tenth, cancels nothing. After 429
-//! or 418 all requests wait as long as the exchange demands, also for the next connect.
+//! Orders in ten seconds and a day, and weight in a minute, are counted in sliding windows before the exchange refuses.
+//! An order beyond them is refused with the exchange's own reason (1015, 1003), so that the cancels behind it leave.
+//! `send` returns `Full` only where no cancel could leave either. Queries leave a fifth of the weight to others, orders
+//! a tenth, cancels nothing. After 429 or 418, at a handshake too, all requests and connects wait as long as demanded.
 //!
 //! Requests carry the exchange's time by an offset that each connect measures, and -1021 once more. Silence of 60 s ends
 //! a connection; after 23 h 50 min, or at `serverShutdown`, it ends once all answers have arrived.
@@ -74,6 +78,7 @@ mod json;
 mod line;
 mod list_job;
 mod message;
+mod order_encoder;
 mod order_job;
 mod orders;
 mod outbox;
@@ -90,6 +95,6 @@ mod terms;
 pub use config::{BinanceLineConfig, LineInstrument, RequestLimits, SPOT_ORDERS};
 pub use credentials::{ApiCredentials, CredentialsError};
 pub use line::{BinanceLine, BinanceLineError};
-pub use outgoing::SendStamps;
+pub use order_encoder::OrderEncoder;
 pub use requests::REFUSED_BY_LINE;
 pub use signer::RequestSigner;

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use tickpath_clock::{CalibrationError, Clock, HostClock};
 use tickpath_market::{Request, SCALE};
-use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState};
+use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState, SendStamps};
 use tickpath_web_client::{WebClientError, WebSocketClient, WebSocketConfig};
 
 use crate::CredentialsError;
@@ -13,7 +13,7 @@ use crate::config::{BinanceLineConfig, LineInstrument};
 use crate::encode::RequestEncoder;
 use crate::instruments::{InstrumentTable, MAX_SYMBOL};
 use crate::orders::LineOrders;
-use crate::outgoing::{Outgoing, SendStamps};
+use crate::outgoing::Outgoing;
 use crate::session::{LineSession, Phase, SessionBounds};
 use crate::signer::RequestSigner;
 
@@ -141,7 +141,13 @@ impl Line for BinanceLine {
         if session.phase == Phase::Down {
             return Ok(0);
         }
-        let polled = client.poll(&mut |event| session.handle(event, take)).map_err(|lost| lost.0);
+        let polled = client.poll(&mut |event| session.handle(event, take));
+        let polled = polled.map_err(|lost| {
+            if let Some(refusal) = client.refusal() {
+                session.out.note_refused_connect(refusal);
+            }
+            lost.0
+        });
         let advanced = polled.and_then(|arrived| {
             let done = session.advance(client, take).map_err(|why| format!("{}: {why}", client.address()))?;
             Ok(arrived + done)

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 use tickpath_market::{AccountId, ExecType, ExecutionReport, OrdStatus, StatusRequest, SymbolId};
 
-use crate::encode::{LIST_LIMIT, ListFrom};
+use crate::encode::ListFrom;
 use crate::identity::OrderIdentity;
 use crate::job_query::{JobProgress, JobQuery};
-use crate::json;
-use crate::message::{OrderRecord, Refusal, TradeRecord};
+use crate::json::{self, Listed};
+use crate::message::{OrderRecord, Refusal, TradeRecord, UnreadableEntry};
 use crate::order_job::is_passing;
 use crate::orders::LineOrders;
 use crate::reports::{OrderFill, OrderSnapshot, RefusedRequest};
@@ -29,6 +29,8 @@ pub(crate) struct ListJob {
     /// Orders by the exchange's ids.
     orders: BTreeMap<u64, OrderRecord>,
     trades: Vec<TradeRecord>,
+    /// Orders and fills that cannot be read.
+    unreadable: Vec<UnreadableEntry>,
     /// Orders of which fills are missing, by the exchange's ids.
     missing: Vec<u64>,
 }
@@ -52,6 +54,7 @@ impl ListJob {
             stage: ListStage::Open,
             orders: BTreeMap::new(),
             trades: Vec::new(),
+            unreadable: Vec::new(),
             missing: Vec::new(),
         }
     }
@@ -96,7 +99,7 @@ impl ListJob {
             }
             ListStage::Day(_) => {
                 let listed = json::records(answer)?;
-                let next = listed.last().map(|last| last.order_id + 1).filter(|_| listed.len() >= LIST_LIMIT);
+                let next = listed.next_id;
                 self.add_orders(listed);
                 let fills = ListStage::Fills(ListFrom::Time(self.day_ms));
                 self.stage = next.map_or(fills, |order_id| ListStage::Day(ListFrom::Id(order_id)));
@@ -106,15 +109,16 @@ impl ListJob {
         }
     }
 
-    fn add_orders(&mut self, listed: Vec<OrderRecord>) {
-        self.orders.extend(listed.into_iter().map(|record| (record.order_id, record)));
+    fn add_orders(&mut self, listed: Listed<OrderRecord>) {
+        self.orders.extend(listed.entries.into_iter().map(|record| (record.order_id, record)));
+        self.unreadable.extend(listed.unreadable);
     }
 
     fn take_fills(&mut self, answer: &Value, orders: &mut LineOrders) -> Result<JobProgress, String> {
-        let trades = json::trades(answer)?;
-        let next = trades.last().map(|last| last.id + 1).filter(|_| trades.len() >= LIST_LIMIT);
-        self.trades.extend(trades);
-        match (self.stage, next) {
+        let listed = json::trades(answer)?;
+        self.trades.extend(listed.entries);
+        self.unreadable.extend(listed.unreadable);
+        match (self.stage, listed.next_id) {
             (ListStage::MissingFills(_), Some(trade_id)) => self.stage = ListStage::MissingFills(trade_id),
             (ListStage::MissingFills(_), None) => {
                 self.missing.pop();
@@ -127,7 +131,7 @@ impl ListJob {
             }
         }
         let is_complete = matches!(self.stage, ListStage::MissingFills(_)) && self.missing.is_empty();
-        if is_complete { self.end_instrument(orders) } else { Ok(JobProgress::Continue) }
+        Ok(if is_complete { self.end_instrument(orders) } else { JobProgress::Continue })
     }
 
     /// Returns the orders whose listed fills do not add up, by the exchange's ids.
@@ -139,16 +143,18 @@ impl ListJob {
         }
         let known = orders.by_venue_id(self.instrument);
         let lacks = |record: &&OrderRecord| filled.get(&record.order_id).copied().unwrap_or(0) < record.executed;
-        let own = self.orders.values().filter(|record| identity_of(record, &known, orders).is_some());
+        let is_own = |record: &&OrderRecord| identity_of(&record.client, record.order_id, &known, orders).is_some();
+        let own = self.orders.values().filter(is_own);
         own.filter(lacks).map(|record| record.order_id).collect()
     }
 
     /// Reports the orders of the instrument, and continues with the next one.
-    fn end_instrument(&mut self, orders: &mut LineOrders) -> Result<JobProgress, String> {
+    fn end_instrument(&mut self, orders: &mut LineOrders) -> JobProgress {
         let known = orders.by_venue_id(self.instrument);
+        self.report_unreadable(&known, orders);
         let mut generations: BTreeMap<u64, Vec<(OrderIdentity, &OrderRecord)>> = BTreeMap::new();
         for record in self.orders.values() {
-            if let Some(identity) = identity_of(record, &known, orders) {
+            if let Some(identity) = identity_of(&record.client, record.order_id, &known, orders) {
                 generations.entry(identity.order).or_default().push((identity, record));
             }
         }
@@ -158,7 +164,7 @@ impl ListJob {
         for list in generations.values_mut() {
             list.sort_unstable_by_key(|(identity, _)| identity.generation);
             for (identity, record) in list.iter() {
-                self.report_fills(*identity, record, orders)?;
+                self.report_fills(*identity, record, orders);
             }
             if let Some((identity, record)) = list.last() {
                 self.report_status(*identity, record, orders);
@@ -169,27 +175,36 @@ impl ListJob {
         self.instrument += 1;
         self.stage = ListStage::Open;
         if self.instrument < orders.instruments.len() {
-            return Ok(JobProgress::Continue);
+            return JobProgress::Continue;
         }
         self.report_end(0, orders);
-        Ok(JobProgress::Done)
+        JobProgress::Done
     }
 
-    fn report_fills(
-        &self,
-        identity: OrderIdentity,
-        record: &OrderRecord,
-        orders: &mut LineOrders,
-    ) -> Result<(), String> {
-        let Some(state) = record.state else { return Ok(()) };
+    /// Puts the orders in doubt of which something cannot be read.
+    fn report_unreadable(&mut self, known: &HashMap<u64, OrderIdentity>, orders: &mut LineOrders) {
+        let mut unreadable = std::mem::take(&mut self.unreadable);
+        // A fill of the day is listed again among those of its order.
+        unreadable.sort_by(|a, b| a.name.cmp(&b.name));
+        unreadable.dedup_by(|a, b| a.name == b.name);
+        for entry in unreadable {
+            let order_id = entry.order_id.unwrap_or(0);
+            let client = self.orders.get(&order_id).map_or(&entry.client, |record| &record.client);
+            if let Some(identity) = identity_of(client, order_id, known, orders) {
+                orders.push_unreadable(&identity, self.instrument, &entry.name, &entry.why);
+            }
+        }
+    }
+
+    fn report_fills(&self, identity: OrderIdentity, record: &OrderRecord, orders: &mut LineOrders) {
+        let Some(state) = record.state else { return };
         let snapshot = OrderSnapshot::of_record(record, state, identity, self.instrument);
         let mut executed = 0_i64;
         for trade in self.trades.iter().filter(|trade| trade.order_id == record.order_id) {
             executed = executed.saturating_add(trade.quantity);
             let fill = OrderFill::of_trade(trade, snapshot, executed, record.terms.quantity);
-            orders.push_fill(&fill, self.request, true)?;
+            orders.push_fill(&fill, self.request, true);
         }
-        Ok(())
     }
 
     fn report_status(&self, identity: OrderIdentity, record: &OrderRecord, orders: &mut LineOrders) {
@@ -219,12 +234,14 @@ impl ListJob {
     }
 }
 
-/// Returns the order of this OMS that a record is of. A cancel from elsewhere has given it a foreign text.
+/// Returns the order of this OMS with this text or this id of the exchange. A cancel from elsewhere has given it a
+/// foreign text.
 fn identity_of(
-    record: &OrderRecord,
+    client: &str,
+    order_id: u64,
     known: &HashMap<u64, OrderIdentity>,
     orders: &LineOrders,
 ) -> Option<OrderIdentity> {
-    let by_text = OrderIdentity::read(record.client.as_bytes(), orders.tag).map(|(_, identity)| identity);
-    by_text.or_else(|| known.get(&record.order_id).copied())
+    let by_text = OrderIdentity::read(client.as_bytes(), orders.tag).map(|(_, identity)| identity);
+    by_text.or_else(|| known.get(&order_id).copied())
 }

@@ -8,6 +8,11 @@ use crate::terms::OrderTerms;
 /// Max characters of a text of the exchange in an error.
 const MAX_SHOWN: usize = 200;
 
+/// Status of one request too many.
+const TOO_MANY_REQUESTS: u64 = 429;
+/// Status of a request from an address that is banned.
+pub(crate) const BANNED: u64 = 418;
+
 /// Code of a cancel whose order is not there.
 pub(crate) const CANCEL_REJECTED: i64 = -2011;
 /// Code of a query whose order is not there.
@@ -25,6 +30,8 @@ pub(crate) enum LineFrame<'a> {
     Placed { number: u64, order_id: u64 },
     /// An event of an order.
     Event(OrderEvent<'a>),
+    /// An event of an order that cannot be read.
+    Unreadable(UnreadableEvent<'a>),
     /// Any other answer.
     Answer(RequestAnswer),
     /// The server is about to shut down.
@@ -113,6 +120,30 @@ pub(crate) struct TradeRecord {
     pub(crate) is_maker: bool,
 }
 
+/// An event that cannot be read, such as one with a number out of range.
+pub(crate) struct UnreadableEvent<'a> {
+    pub(crate) symbol: &'a [u8],
+    /// Text of the order, before a cancel.
+    pub(crate) client: &'a [u8],
+    /// The trade or the event, with its id as the exchange has written it.
+    pub(crate) name: String,
+    /// Reason, as a sentence.
+    pub(crate) why: String,
+}
+
+/// An entry of a list that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnreadableEntry {
+    /// The trade or the order, with its id as the exchange has written it.
+    pub(crate) name: String,
+    /// The exchange's id of the order, if that can be read.
+    pub(crate) order_id: Option<u64>,
+    /// Text of the order; empty for a fill.
+    pub(crate) client: String,
+    /// Reason, as a sentence.
+    pub(crate) why: String,
+}
+
 /// Id of a request in its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerId {
@@ -181,7 +212,7 @@ impl Refusal {
 
     /// Returns whether the request was one too many.
     pub(crate) fn is_rate_limit(&self) -> bool {
-        matches!(self.status, 418 | 429)
+        is_rate_limit(self.status)
     }
 
     /// Returns the reason of a report: minus the exchange's code.
@@ -193,6 +224,11 @@ impl Refusal {
     pub(crate) fn sentence(&self) -> String {
         format!("{}: {}", self.code, printable(&self.text))
     }
+}
+
+/// Returns whether a status, as in HTTP, refuses one request too many, or bans the address.
+pub(crate) fn is_rate_limit(status: u64) -> bool {
+    matches!(status, TOO_MANY_REQUESTS | BANNED)
 }
 
 /// Returns a text of the exchange as a message can show it: bounded, and without control characters.

@@ -13,13 +13,15 @@ use serde_json::Value;
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus};
 use tickpath_venue::{TOO_LATE, UNKNOWN_ORDER};
 
-use crate::encode::{LIST_LIMIT, ListFrom};
+use crate::encode::ListFrom;
 use crate::identity::{OrderIdentity, TextUse};
 use crate::job_query::{JobProgress, JobQuery};
 use crate::json;
-use crate::message::{INVALID_TIMESTAMP, NO_SUCH_ORDER, OrderRecord, OrderState, Refusal, TradeRecord};
+use crate::message::{
+    INVALID_TIMESTAMP, NO_SUCH_ORDER, OrderRecord, OrderState, Refusal, TradeRecord, UnreadableEntry, printable,
+};
 use crate::orders::{LineOrder, LineOrders};
-use crate::reports::{OrderFill, OrderSnapshot, RefusedRequest};
+use crate::reports::{OrderFill, OrderSnapshot, RefusedRequest, detail};
 
 /// Max answers that are older than what was reported; the next one is reported.
 const MAX_STALE: u32 = 5;
@@ -56,6 +58,8 @@ struct FoundGeneration {
     record: OrderRecord,
     state: OrderState,
     trades: Vec<TradeRecord>,
+    /// Fills that cannot be read.
+    unreadable: Vec<UnreadableEntry>,
 }
 
 /// Time after which an absent order never arrived, in ticks, and the present time.
@@ -117,8 +121,10 @@ impl OrderJob {
     ) -> Result<JobProgress, String> {
         match outcome {
             Ok(answer) if self.fills.is_some() => self.take_fills(answer, orders),
-            Ok(answer) => self.take_order(answer, orders, time),
-            Err(refusal) if refusal.code == NO_SUCH_ORDER && self.fills.is_none() => self.note_absence(orders, time),
+            Ok(answer) => Ok(self.take_order(answer, orders, time)),
+            Err(refusal) if refusal.code == NO_SUCH_ORDER && self.fills.is_none() => {
+                Ok(self.note_absence(orders, time))
+            }
             Err(refusal) if is_passing(refusal) => Ok(JobProgress::Pause),
             Err(refusal) => {
                 self.give_up(refusal, orders);
@@ -148,23 +154,28 @@ impl OrderJob {
         };
     }
 
-    fn take_order(&mut self, answer: &Value, orders: &mut LineOrders, time: JobTime) -> Result<JobProgress, String> {
-        let record = json::record(answer)?;
-        let Some(state) = record.state else {
-            let text = "the exchange reports a state that this line does not know".to_owned();
-            self.give_up(&Refusal { status: 0, code: 0, text, data: Value::Null }, orders);
-            return Ok(JobProgress::Done);
+    fn take_order(&mut self, answer: &Value, orders: &mut LineOrders, time: JobTime) -> JobProgress {
+        let read = json::record(answer).and_then(|record| match record.state {
+            Some(state) => Ok((record, state)),
+            None => Err("the exchange reports a state that this line does not know".to_owned()),
+        });
+        let (record, state) = match read {
+            Ok(read) => read,
+            Err(text) => {
+                self.give_up(&Refusal { status: 0, code: 0, text, data: Value::Null }, orders);
+                return JobProgress::Done;
+            }
         };
         // A replace in doubt may still arrive.
         if state.is_working() && self.is_replaced_in_doubt(orders) && !self.is_window_over(orders, time) {
-            return Ok(JobProgress::Pause);
+            return JobProgress::Pause;
         }
         let (executed, identity) = (record.executed, self.position);
         let has_successor = state == OrderState::Canceled && self.may_have_successor(&record, orders);
-        self.found.push(FoundGeneration { identity, record, state, trades: Vec::new() });
+        self.found.push(FoundGeneration { identity, record, state, trades: Vec::new(), unreadable: Vec::new() });
         if has_successor {
             self.look_up(identity.next(executed), orders);
-            return Ok(JobProgress::Continue);
+            return JobProgress::Continue;
         }
         self.ask_for_fills(0, orders)
     }
@@ -182,23 +193,23 @@ impl OrderJob {
         }
     }
 
-    fn note_absence(&mut self, orders: &mut LineOrders, time: JobTime) -> Result<JobProgress, String> {
+    fn note_absence(&mut self, orders: &mut LineOrders, time: JobTime) -> JobProgress {
         if self.venue_id.take().is_some() {
-            return Ok(JobProgress::Continue);
+            return JobProgress::Continue;
         }
         self.tried += 1;
         if self.tried < self.uses.len() {
-            return Ok(JobProgress::Continue);
+            return JobProgress::Continue;
         }
         if !self.is_window_over(orders, time) {
             self.tried = 0;
-            return Ok(JobProgress::Pause);
+            return JobProgress::Pause;
         }
         if !self.found.is_empty() {
             return self.ask_for_fills(0, orders);
         }
         self.report_absence(orders);
-        Ok(JobProgress::Done)
+        JobProgress::Done
     }
 
     /// Returns whether the last request that may have placed the order, or a generation of it, can arrive no more.
@@ -213,7 +224,7 @@ impl OrderJob {
     }
 
     /// Asks for the fills of the next generation that lacks some, or reports the result.
-    fn ask_for_fills(&mut self, from: usize, orders: &mut LineOrders) -> Result<JobProgress, String> {
+    fn ask_for_fills(&mut self, from: usize, orders: &mut LineOrders) -> JobProgress {
         let lacks = |found: &FoundGeneration| {
             let filled = orders.get(self.asked.order).and_then(|known| known.filled_of(&found.identity));
             let is_missing = filled.is_none_or(|filled| filled < found.record.executed);
@@ -223,7 +234,7 @@ impl OrderJob {
         match next {
             Some(place) => {
                 self.fills = Some((place, 0));
-                Ok(JobProgress::Continue)
+                JobProgress::Continue
             }
             None => self.finish(orders),
         }
@@ -231,25 +242,25 @@ impl OrderJob {
 
     fn take_fills(&mut self, answer: &Value, orders: &mut LineOrders) -> Result<JobProgress, String> {
         let Some((place, _)) = self.fills else { return Ok(JobProgress::Continue) };
-        let trades = json::trades(answer)?;
-        let next_id = trades.last().map(|last| last.id + 1).filter(|_| trades.len() >= LIST_LIMIT);
-        self.found[place].trades.extend(trades);
-        match next_id {
+        let listed = json::trades(answer)?;
+        self.found[place].trades.extend(listed.entries);
+        self.found[place].unreadable.extend(listed.unreadable);
+        Ok(match listed.next_id {
             Some(next_id) => {
                 self.fills = Some((place, next_id));
-                Ok(JobProgress::Continue)
+                JobProgress::Continue
             }
             None => self.ask_for_fills(place + 1, orders),
-        }
+        })
     }
 
-    fn finish(&mut self, orders: &mut LineOrders) -> Result<JobProgress, String> {
-        let Some(last) = self.found.last() else { return Ok(JobProgress::Done) };
+    fn finish(&mut self, orders: &mut LineOrders) -> JobProgress {
+        let Some(last) = self.found.last() else { return JobProgress::Done };
         let known = orders.get(self.asked.order);
         if self.stale < MAX_STALE && known.is_some_and(|known| is_older(last, known)) {
             self.stale += 1;
             self.restart(orders);
-            return Ok(JobProgress::Pause);
+            return JobProgress::Pause;
         }
         orders.settle(last.identity, self.instrument, &last.record, last.state);
         orders.end_doubt(self.asked.order);
@@ -260,7 +271,10 @@ impl OrderJob {
             for trade in &found.trades {
                 executed = executed.saturating_add(trade.quantity);
                 let fill = OrderFill::of_trade(trade, snapshot, executed, found.record.terms.quantity);
-                orders.push_fill(&fill, 0, may_repeat)?;
+                orders.push_fill(&fill, 0, may_repeat);
+            }
+            for entry in &found.unreadable {
+                orders.push_unreadable(&found.identity, self.instrument, &entry.name, &entry.why);
             }
         }
         let snapshot = last.snapshot(self.instrument);
@@ -270,16 +284,17 @@ impl OrderJob {
                 orders.outbox.report(report);
             }
             JobPurpose::Refusal { reason, text } => {
+                orders.push_found_end(&snapshot);
                 let reason = if snapshot.state.is_working() { *reason } else { TOO_LATE };
                 orders.push_cancel_rejected(&self.asked, reason, text);
             }
         }
-        Ok(JobProgress::Done)
+        JobProgress::Done
     }
 
     /// Reports that the exchange never had the order.
     fn report_absence(&self, orders: &mut LineOrders) {
-        orders.note_end(self.asked.order);
+        orders.note_found_end(self.asked.order);
         match &self.purpose {
             JobPurpose::Answer { .. } => {
                 let report = orders.refusal(&self.asked, ExecType::OrderStatus);
@@ -296,6 +311,7 @@ impl OrderJob {
                 let report = orders.refusal(&self.asked, ExecType::OrderStatus);
                 let (reason, status) = (refusal.reason(), OrdStatus::Unknown.code());
                 orders.outbox.report(ExecutionReport { reason, status, ..report });
+                orders.outbox.detail(detail(self.asked.order, (0, 0), &printable(&refusal.text)));
             }
             JobPurpose::Refusal { reason, text } => orders.push_cancel_rejected(&self.asked, *reason, text),
         }

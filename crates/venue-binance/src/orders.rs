@@ -13,7 +13,6 @@ use tickpath_market::VenueId;
 
 use crate::identity::{OmsTag, OrderIdentity};
 use crate::instruments::InstrumentTable;
-use crate::message::{OrderRecord, OrderState};
 use crate::outbox::Outbox;
 use crate::terms::OrderTerms;
 
@@ -57,8 +56,12 @@ pub(crate) struct LineOrder {
     pub(crate) is_learned: bool,
     /// The acceptance was passed on.
     pub(crate) is_accepted: bool,
-    /// The end was passed on.
+    /// The order has ended, as an event or an answer shows.
     pub(crate) has_ended: bool,
+    /// The end was passed on as an event.
+    pub(crate) is_end_reported: bool,
+    /// Names of events and fills that cannot be read. With one of them the line cannot explain the order's quantities.
+    pub(crate) unreadable: Vec<String>,
     /// Execution ids of the fills that were passed on, sorted; so are those of the amendments.
     pub(crate) fills: Vec<u64>,
     pub(crate) amendments: Vec<u64>,
@@ -145,22 +148,42 @@ impl LineOrders {
         generations.filter(|(venue_id, _)| *venue_id != 0).collect()
     }
 
-    /// Notes the end of an order. A cancel that waits is due, because it comes too late.
+    /// Notes the end of an order, which was passed on as an event.
     pub(crate) fn note_end(&mut self, order: u64) {
+        if let Some(known) = self.table.get_mut(&order) {
+            known.is_end_reported = true;
+        }
+        self.note_found_end(order);
+    }
+
+    /// Notes the end of an order that an answer shows; the event is passed on when it comes. A replace in flight is
+    /// answered, and a cancel that waits is due: both come too late.
+    pub(crate) fn note_found_end(&mut self, order: u64) {
         let Some(known) = self.table.get_mut(&order) else { return };
-        (known.cancel, known.replace) = (None, None);
+        known.cancel = None;
+        // A replace in doubt is answered by the status.
+        let late = known.replace.take().filter(|replace| replace.step != ReplaceStep::Doubtful);
         if known.waiting_cancel.is_some() {
             self.due.push_back(order);
         }
-        if std::mem::replace(&mut known.has_ended, true) {
-            return;
+        if !std::mem::replace(&mut known.has_ended, true) {
+            self.ended.push_back(order);
         }
-        self.ended.push_back(order);
+        if let Some(replace) = late {
+            self.push_too_late(order, replace.request);
+        }
         if self.ended.len() > MAX_ENDED
             && let Some(oldest) = self.ended.pop_front()
         {
             self.table.remove(&oldest);
         }
+    }
+
+    /// Notes that an order works after all.
+    pub(crate) fn note_revival(&mut self, order: u64) {
+        let Some(known) = self.table.get_mut(&order).filter(|known| known.has_ended) else { return };
+        (known.has_ended, known.is_end_reported) = (false, false);
+        self.ended.retain(|ended| *ended != order);
     }
 
     /// Ends a replace; a cancel that waited for it is due.
@@ -177,38 +200,6 @@ impl LineOrders {
         let is_doubtful = |replace: &PendingReplace| replace.step == ReplaceStep::Doubtful;
         if self.get(order).is_some_and(|known| known.replace.as_ref().is_some_and(is_doubtful)) {
             self.end_replace(order);
-        }
-    }
-
-    /// Notes the state of an order as the exchange has answered it; an order that is not known is added.
-    pub(crate) fn settle(
-        &mut self,
-        identity: OrderIdentity,
-        instrument: usize,
-        record: &OrderRecord,
-        state: OrderState,
-    ) {
-        let order = identity.order;
-        match self.table.get_mut(&order) {
-            Some(known) if identity.generation < known.identity.generation => return,
-            Some(known) => {
-                let is_later = identity.generation > known.identity.generation;
-                if is_later {
-                    known.advance(identity, record.order_id, record.terms);
-                }
-                (known.venue_id, known.is_accepted) = (record.order_id, true);
-                (known.terms.price, known.terms.quantity) = (record.terms.price, record.terms.quantity);
-                if is_later {
-                    self.end_replace(order);
-                }
-            }
-            None => {
-                let known = LineOrder::new(identity, instrument, record.terms, self.began);
-                self.add(LineOrder { venue_id: record.order_id, is_learned: true, is_accepted: true, ..known });
-            }
-        }
-        if !state.is_working() {
-            self.note_end(order);
         }
     }
 
@@ -248,6 +239,8 @@ impl LineOrder {
             is_learned: false,
             is_accepted: false,
             has_ended: false,
+            is_end_reported: false,
+            unreadable: Vec::new(),
             fills: Vec::new(),
             amendments: Vec::new(),
             cancel: None,

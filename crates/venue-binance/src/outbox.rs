@@ -17,15 +17,18 @@ enum OutboxEvent {
     Acknowledged(u64),
     Report(ExecutionReport),
     Detail(ReportDetail),
+    /// A report with its detail that is made once, and so outlasts a connection.
+    Lasting(Box<(ExecutionReport, ReportDetail)>),
 }
 
 impl Outbox {
-    /// Drops all events but fills, and numbers reports from here on. A fill is counted as reported when it is added, so it
-    /// stays for the next connection if this one ends before.
+    /// Drops all events but fills and lasting reports, and numbers reports from here on. Both are counted as reported
+    /// when they are added, so they stay for the next connection if this one ends before.
     pub(crate) fn restart(&mut self, next_report: u64) {
         self.events.retain(|event| match event {
             OutboxEvent::Report(report) => report.exec_id.0 != 0,
             OutboxEvent::Detail(detail) => detail.exec_id.0 != 0,
+            OutboxEvent::Lasting(_) => true,
             OutboxEvent::Up | OutboxEvent::Acknowledged(_) => false,
         });
         self.next_report = next_report;
@@ -59,6 +62,12 @@ impl Outbox {
         self.events.push_back(OutboxEvent::Detail(detail));
     }
 
+    /// Adds a report with its detail that no later event repeats.
+    #[cold]
+    pub(crate) fn lasting(&mut self, report: ExecutionReport, detail: ReportDetail) {
+        self.events.push_back(OutboxEvent::Lasting(Box::new((report, detail))));
+    }
+
     /// Passes all events on, and returns their number.
     #[inline]
     pub(crate) fn drain(&mut self, take: &mut dyn FnMut(LineEvent<'_>)) -> usize {
@@ -73,6 +82,11 @@ impl Outbox {
                 }
                 OutboxEvent::Detail(detail) => {
                     take(LineEvent::Detail { number: self.next_number(), stamp: 0, detail: &detail });
+                }
+                OutboxEvent::Lasting(both) => {
+                    let (report, detail) = &*both;
+                    take(LineEvent::Report { number: self.next_number(), stamp: 0, report });
+                    take(LineEvent::Detail { number: self.next_number(), stamp: 0, detail });
                 }
             }
             done += 1;

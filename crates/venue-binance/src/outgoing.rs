@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 use tickpath_clock::{Clock, HostClock};
-use tickpath_venue::LineSendError;
-use tickpath_web_client::{WebSocketClient, WebSocketSendError};
+use tickpath_venue::{LineSendError, SendStamps};
+use tickpath_web_client::{UpgradeRefusal, WebSocketClient, WebSocketSendError};
 
 use crate::budget::{RequestBudget, RequestCost};
 use crate::connect_steps::ConnectStep;
 use crate::encode::{RequestEncoder, RequestId};
 use crate::exchange_clock::ExchangeClock;
-use crate::message::{Refusal, TOO_MANY_ORDERS};
+use crate::message::{BANNED, Refusal, TOO_MANY_ORDERS, is_rate_limit};
 
 const MS_NS: u64 = 1_000_000;
 /// Pauses after a refusal that names none, by its kind: orders, weight, and a ban.
@@ -18,15 +18,6 @@ const WEIGHT_PAUSE_MS: u64 = 60_000;
 const BAN_PAUSE_MS: u64 = 120_000;
 /// Longest ban of the exchange.
 const MAX_PAUSE_MS: u64 = 3 * 24 * 3_600_000;
-
-/// Times of the last request, in ticks of the host's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SendStamps {
-    /// The request was written as text.
-    pub encoded: u64,
-    /// The socket, or the buffer before it, has taken the text.
-    pub written: u64,
-}
 
 /// Purpose of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +70,7 @@ impl Outgoing {
             WebSocketSendError::Down => LineSendError::Down,
         })?;
         self.budget.spend(cost, now);
-        Ok(SendStamps { encoded, written: self.clock.ticks() })
+        Ok(SendStamps { encoded, ready: client.last_ready(), written: self.clock.ticks() })
     }
 
     /// Sends a query of the line itself; `write` gets its id and the exchange's time. Returns false if there is no room
@@ -131,16 +122,33 @@ impl Outgoing {
     pub(crate) fn note_rate_limit(&mut self, refusal: &Refusal, now: u64) {
         let number = |key: &str| refusal.data.get(key).and_then(Value::as_u64);
         let server_ms = number("serverTime").unwrap_or_else(|| self.exchange.ms(now));
-        let usual_ms = match (refusal.code, refusal.status) {
-            (TOO_MANY_ORDERS, _) => ORDERS_PAUSE_MS,
-            (_, 418) => BAN_PAUSE_MS,
-            _ => WEIGHT_PAUSE_MS,
-        };
-        let pause_ms = number("retryAfter").map_or(usual_ms, |until_ms| until_ms.saturating_sub(server_ms));
-        let pause = self.clock.calibration().ticks_of_ns(pause_ms.min(MAX_PAUSE_MS) * MS_NS);
+        let demanded_ms = number("retryAfter").map(|until_ms| until_ms.saturating_sub(server_ms));
         match refusal.code {
-            TOO_MANY_ORDERS => self.budget.block_orders(now + pause),
-            _ => self.budget.block(now + pause),
+            TOO_MANY_ORDERS => {
+                let until = self.end_of_pause(demanded_ms.unwrap_or(ORDERS_PAUSE_MS), now);
+                self.budget.block_orders(until);
+            }
+            _ => self.block(refusal.status, demanded_ms, now),
         }
+    }
+
+    /// Keeps all requests and the next connects back after a refused connect, if the exchange has refused it for the
+    /// number of requests.
+    pub(crate) fn note_refused_connect(&mut self, refusal: UpgradeRefusal) {
+        let status = u64::from(refusal.status);
+        if is_rate_limit(status) {
+            let demanded_ms = refusal.retry_after_s.map(|seconds| seconds.saturating_mul(1_000));
+            self.block(status, demanded_ms, self.clock.ticks());
+        }
+    }
+
+    fn block(&mut self, status: u64, demanded_ms: Option<u64>, now: u64) {
+        let usual_ms = if status == BANNED { BAN_PAUSE_MS } else { WEIGHT_PAUSE_MS };
+        let until = self.end_of_pause(demanded_ms.unwrap_or(usual_ms), now);
+        self.budget.block(until);
+    }
+
+    fn end_of_pause(&self, pause_ms: u64, now: u64) -> u64 {
+        now + self.clock.calibration().ticks_of_ns(pause_ms.min(MAX_PAUSE_MS) * MS_NS)
     }
 }

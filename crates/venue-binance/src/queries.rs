@@ -3,12 +3,11 @@
 
 use serde_json::Value;
 use tickpath_clock::Clock;
-use tickpath_venue::TOO_LATE;
 use tickpath_web_client::WebSocketClient;
 
 use crate::budget::{RequestCost, Urgency};
 use crate::connect_steps::ConnectStep;
-use crate::encode::{LIST_LIMIT, ListFrom, PlacedOrder};
+use crate::encode::{ListFrom, PlacedOrder};
 use crate::identity::{OrderIdentity, TextUse};
 use crate::json;
 use crate::message::{INVALID_TIMESTAMP, OrderState, Refusal};
@@ -130,24 +129,35 @@ impl LineSession {
 
     /// Notes the open orders of this OMS.
     fn learn_open_orders(&mut self, place: usize, answer: &Value) -> Result<(), String> {
-        for record in json::records(answer)? {
-            let text = OrderIdentity::read(record.client.as_bytes(), self.orders.tag);
-            let Some((TextUse::Order, identity)) = text else { continue };
-            self.orders.settle(identity, place, &record, record.state.unwrap_or(OrderState::Working));
+        let listed = json::records(answer)?;
+        for record in listed.entries {
+            if let Some(identity) = self.open_order(&record.client) {
+                self.orders.settle(identity, place, &record, record.state.unwrap_or(OrderState::Working));
+            }
+        }
+        for entry in listed.unreadable {
+            if let Some(identity) = self.open_order(&entry.client) {
+                self.orders.push_unreadable(&identity, place, &entry.name, &entry.why);
+            }
         }
         Ok(())
+    }
+
+    /// Returns the open order of this OMS that has a text.
+    fn open_order(&self, text: &str) -> Option<OrderIdentity> {
+        let (text_use, identity) = OrderIdentity::read(text.as_bytes(), self.orders.tag)?;
+        (text_use == TextUse::Order).then_some(identity)
     }
 
     /// Adds the fills that the line has missed to the reports of the connection. Those of orders that are not known here
     /// come with the answers to the OMS's own questions.
     fn take_missed_fills(&mut self, place: usize, answer: &Value) -> Result<(), String> {
-        let trades = json::trades(answer)?;
-        let next = trades.last().map(|last| last.id + 1).filter(|_| trades.len() >= LIST_LIMIT);
-        if let Some(trade_id) = next {
+        let listed = json::trades(answer)?;
+        if let Some(trade_id) = listed.next_id {
             self.connect.add(ConnectStep::Trades(place, ListFrom::Id(trade_id)));
         }
         let by_venue_id = self.orders.by_venue_id(place);
-        for trade in trades {
+        for trade in listed.entries {
             let Some(identity) = by_venue_id.get(&trade.order_id) else { continue };
             let Some(known) = self.orders.get(identity.order) else { continue };
             let filled = known.filled_of(identity).unwrap_or(0).saturating_add(trade.quantity);
@@ -155,7 +165,12 @@ impl LineSession {
             let present = OrderSnapshot::of_order(known, OrderState::Working);
             let snapshot = OrderSnapshot { identity: *identity, venue_id, ..present };
             let fill = OrderFill::of_trade(&trade, snapshot, filled, total);
-            self.orders.push_fill(&fill, 0, false)?;
+            self.orders.push_fill(&fill, 0, false);
+        }
+        for entry in listed.unreadable {
+            if let Some(identity) = entry.order_id.and_then(|order_id| by_venue_id.get(&order_id)) {
+                self.orders.push_unreadable(identity, place, &entry.name, &entry.why);
+            }
         }
         Ok(())
     }
@@ -210,7 +225,7 @@ impl LineSession {
         let asked = RefusedRequest { order, request, symbol, account: known.identity.account };
         let has_ended = known.has_ended;
         if has_ended {
-            self.orders.push_cancel_rejected(&asked, TOO_LATE, "the order has ended");
+            self.orders.push_too_late(order, request);
             self.settle_here(number);
         } else {
             match self.send_cancel_of(client, number, &asked, now) {

@@ -4,6 +4,7 @@ use tickpath_market::{
     AccountId, ClientOrderId, Currency, ExecId, ExecType, ExecutionReport, Liquidity, OrdStatus, OrderId, Price,
     Quantity, ReportDetail, Side, SymbolId, VenueOrderId,
 };
+use tickpath_venue::TOO_LATE;
 
 use crate::identity::OrderIdentity;
 use crate::message::{OrderEvent, OrderRecord, OrderState, TradeRecord};
@@ -164,15 +165,17 @@ impl LineOrders {
     }
 
     /// Adds the report of a fill with its detail. A fill that was passed on is left out, unless it may be repeated.
-    pub(crate) fn push_fill(&mut self, fill: &OrderFill, request: u64, may_repeat: bool) -> Result<(), String> {
+    pub(crate) fn push_fill(&mut self, fill: &OrderFill, request: u64, may_repeat: bool) {
         let OrderSnapshot { identity, instrument, side, venue_id, .. } = fill.after;
-        let exec_id = self.instruments.exec_id(instrument, fill.trade_id, side);
-        let exec_id = exec_id.ok_or_else(|| format!("the trade id {} is too large for this line", fill.trade_id))?;
+        let Some(exec_id) = self.instruments.exec_id(instrument, fill.trade_id, side) else {
+            let name = format!("trade {}", fill.trade_id);
+            return self.push_unreadable(&identity, instrument, &name, "its id is too large for this line");
+        };
         if let Some(order) = self.get_mut(identity.order) {
             if insert_new(&mut order.fills, exec_id.0) {
                 order.add_filled(&identity, venue_id, fill.quantity);
             } else if !may_repeat {
-                return Ok(());
+                return;
             }
         }
         let report = ExecutionReport {
@@ -190,13 +193,30 @@ impl LineOrders {
             liquidity: liquidity.code(),
             ..detail(identity.order, (fill.transact_ms, fill.event_ms), "")
         });
-        Ok(())
+    }
+
+    /// Puts an order in doubt of which an event or a fill cannot be read, once for each; the detail has the reason.
+    #[cold]
+    pub(crate) fn push_unreadable(&mut self, identity: &OrderIdentity, instrument: usize, name: &str, why: &str) {
+        if let Some(order) = self.get_mut(identity.order) {
+            if order.unreadable.iter().any(|known| known == name) {
+                return;
+            }
+            order.unreadable.push(name.to_owned());
+        }
+        let report = self.doubt(identity, instrument);
+        self.outbox.lasting(report, detail(identity.order, (0, 0), &format!("{name}: {why}")));
     }
 
     /// Puts an order in doubt: the OMS then asks for it.
     pub(crate) fn push_doubt(&mut self, identity: &OrderIdentity, instrument: usize) {
+        let report = self.doubt(identity, instrument);
+        self.outbox.report(report);
+    }
+
+    fn doubt(&self, identity: &OrderIdentity, instrument: usize) -> ExecutionReport {
         let report = self.bare_report(identity, instrument, ExecType::OrderStatus, 0);
-        self.outbox.report(ExecutionReport { status: OrdStatus::Unknown.code(), ..report });
+        ExecutionReport { status: OrdStatus::Unknown.code(), ..report }
     }
 
     /// Puts the order of a request in doubt, whether it is known or not.
@@ -215,6 +235,14 @@ impl LineOrders {
         };
         self.outbox.report(ExecutionReport { reason, ..report });
         self.outbox.detail(detail(refused.order, (0, 0), text));
+    }
+
+    /// Refuses a cancel or a replace of an order that has ended.
+    pub(crate) fn push_too_late(&mut self, order: u64, request: u64) {
+        let Some(known) = self.get(order) else { return };
+        let symbol = self.instruments.get(known.instrument).symbol;
+        let refused = RefusedRequest { order, request, symbol, account: known.identity.account };
+        self.push_cancel_rejected(&refused, TOO_LATE, "the order has ended");
     }
 
     /// Returns the refusal of a request whose order is not known, or has ended.

@@ -4,17 +4,17 @@ use tickpath_clock::Clock;
 use tickpath_market::{
     CancelOrder, ExecType, ExecutionReport, NewOrder, OrdStatus, ReplaceOrder, Request, StatusRequest,
 };
-use tickpath_venue::{LineSendError, TOO_LATE};
+use tickpath_venue::{LineSendError, SendStamps, TOO_LATE};
 use tickpath_web_client::WebSocketClient;
 
-use crate::budget::{RequestCost, Urgency};
+use crate::budget::{RequestCost, Urgency, UsedUp};
 use crate::encode::{OrderRef, PlacedOrder, RequestId};
 use crate::identity::{MAX_GENERATION, OrderIdentity, TextUse};
 use crate::jobs::JobKind;
 use crate::list_job::ListJob;
+use crate::order_encoder::NewOrderText;
 use crate::order_job::{JobPurpose, OrderJob};
 use crate::orders::{LineOrder, PendingReplace, ReplaceStep};
-use crate::outgoing::SendStamps;
 use crate::pending::{PendingRequest, RequestKind};
 use crate::reports::{RefusedRequest, detail};
 use crate::session::{LineSession, Phase};
@@ -30,7 +30,16 @@ const AMEND: RequestCost = RequestCost::weight(Urgency::Order, 4);
 /// Both steps of a replace, so that the second one is never kept back.
 const CANCEL_THEN_PLACE: RequestCost = RequestCost { urgency: Urgency::Order, weight: 2, orders: 1 };
 
-const NO_INSTRUMENT: &str = "the line has no such instrument";
+const NO_INSTRUMENT: LocalRefusal = (REFUSED_BY_LINE, "the line has no such instrument");
+const TRIGGERS: LocalRefusal = (REFUSED_BY_LINE, "triggers are the OMS's work");
+const TOO_MANY_QUESTIONS: LocalRefusal = (REFUSED_BY_LINE, "too many questions for orders wait; ask again later");
+const HAS_ENDED: LocalRefusal = (TOO_LATE, "the order has ended");
+/// Reasons as the exchange gives them beyond its limits.
+const ORDERS_USED_UP: LocalRefusal = (1015, "the limit of new orders is used up");
+const WEIGHT_USED_UP: LocalRefusal = (1003, "the request weight for orders is used up");
+
+/// Refusal of a request that does not leave: the reason of its report, and the text of the detail.
+type LocalRefusal = (u16, &'static str);
 
 impl LineSession {
     /// Sends a request, or refuses it by a report.
@@ -51,15 +60,19 @@ impl LineSession {
             Request::New(new) => self.send_new(client, number, new),
             Request::Cancel(cancel) => self.send_cancel(client, number, cancel),
             Request::Replace(replace) => self.send_replace(client, number, replace),
-            Request::Status(status) => self.take_status(number, status),
+            Request::Status(status) => {
+                self.take_status(number, status);
+                Ok(())
+            }
             Request::MassCancel(all) => {
                 let (symbol, account, request) = (all.symbol, all.account, all.client_order_id.0);
                 let asked = RefusedRequest { order: 0, request, symbol, account };
-                self.refuse_change(number, RequestKind::Cancel, &asked, "this line cancels orders one by one");
+                let why = (REFUSED_BY_LINE, "this line cancels orders one by one");
+                self.refuse_change(number, RequestKind::Cancel, &asked, why);
                 Ok(())
             }
             Request::Conditional(new) => {
-                self.refuse_new(number, &new.order, "triggers are the OMS's work");
+                self.refuse_new(number, &new.order, TRIGGERS);
                 Ok(())
             }
             Request::Extended(new) => {
@@ -75,7 +88,7 @@ impl LineSession {
             Request::ReplaceConditional(rearm) => {
                 let (order, request) = (rearm.original.0, rearm.client_order_id.0);
                 let asked = RefusedRequest { order, request, symbol: rearm.symbol, account: rearm.account };
-                self.refuse_change(number, RequestKind::Replace, &asked, "triggers are the OMS's work");
+                self.refuse_change(number, RequestKind::Replace, &asked, TRIGGERS);
                 Ok(())
             }
         }
@@ -87,22 +100,22 @@ impl LineSession {
             self.refuse_new(number, new, NO_INSTRUMENT);
             return Ok(());
         };
-        let instrument = self.orders.instruments.get(place);
-        let terms = match OrderTerms::of_new(new, instrument) {
+        let terms = match OrderTerms::of_new(new, self.orders.instruments.get(place)) {
             Ok(terms) => terms,
             Err(why) => {
-                self.refuse_new(number, new, why);
+                self.refuse_new(number, new, (REFUSED_BY_LINE, why));
                 return Ok(());
             }
         };
         let now = self.clock.ticks();
-        if !self.out.budget.has_room(PLACE, now) {
-            return Err(LineSendError::Full);
+        if let Some(used_up) = self.out.budget.used_up(PLACE, now) {
+            self.refuse_new(number, new, beyond_limit(used_up)?);
+            return Ok(());
         }
         let identity = OrderIdentity::first(new.client_order_id.0, new.account);
-        let text = identity.text(self.orders.tag, TextUse::Order);
-        let placed = PlacedOrder { symbol: &instrument.name, text: text.as_str(), terms: &terms };
-        self.out.encoder.place(RequestId::Number(number), &placed, self.out.exchange.ms(now));
+        let (tag, symbol) = (self.orders.tag, &self.orders.instruments.get(place).name);
+        let order = NewOrderText { identity: &identity, tag, symbol, terms: &terms };
+        order.write(&mut self.out.encoder, number, self.out.exchange.ms(now));
         self.last_send = self.out.send(client, PLACE, now)?;
         let asked = asked_by(new);
         self.orders.add(LineOrder::new(identity, place, terms, now));
@@ -125,17 +138,17 @@ impl LineSession {
         }
         if let Some(known) = self.orders.get_mut(order) {
             if known.has_ended {
-                self.refuse_too_late(number, kind, &asked);
+                self.refuse_change(number, kind, &asked, HAS_ENDED);
+                return Ok(());
+            }
+            if known.waiting_cancel.is_some() {
+                self.refuse_change(number, kind, &asked, (REFUSED_BY_LINE, "another cancel of the order waits"));
                 return Ok(());
             }
             // The replace decides which generation there is to cancel.
             if known.replace.is_some_and(|replace| replace.step != ReplaceStep::Doubtful) {
-                if known.waiting_cancel.is_some() {
-                    self.refuse_change(number, kind, &asked, "another cancel of the order waits for its replace");
-                } else {
-                    known.waiting_cancel = Some((number, request));
-                    self.pending.add(PendingRequest::new(number, kind, asked, None));
-                }
+                known.waiting_cancel = Some((number, request));
+                self.pending.add(PendingRequest::new(number, kind, asked, None));
                 return Ok(());
             }
         }
@@ -159,7 +172,8 @@ impl LineSession {
         self.write_cancel(RequestId::Number(number), asked, TextUse::Canceled, now);
         let stamps = self.out.send(client, CANCEL, now)?;
         if let Some(known) = self.orders.get_mut(asked.order) {
-            known.cancel = Some(asked.request);
+            // The exchange carries out the first of several cancels.
+            known.cancel.get_or_insert(asked.request);
         }
         Ok(stamps)
     }
@@ -192,7 +206,8 @@ impl LineSession {
         };
         let Some(known) = self.orders.get(order) else {
             if !self.jobs.has_room() {
-                return Err(LineSendError::Full);
+                self.refuse_change(number, kind, &asked, TOO_MANY_QUESTIONS);
+                return Ok(());
             }
             // The side of the order is not known, so that there is nothing to send.
             let text = "this line does not know the order; cancel it".to_owned();
@@ -203,12 +218,12 @@ impl LineSession {
             return Ok(());
         };
         if known.has_ended {
-            self.refuse_too_late(number, kind, &asked);
+            self.refuse_change(number, kind, &asked, HAS_ENDED);
             return Ok(());
         }
         let lot = self.orders.instruments.get(place).lot.0;
         if let Some(why) = obstacle(known, replace, lot) {
-            self.refuse_change(number, kind, &asked, why);
+            self.refuse_change(number, kind, &asked, (REFUSED_BY_LINE, why));
             return Ok(());
         }
         let pending = plan(known, replace);
@@ -218,8 +233,9 @@ impl LineSession {
             ReplaceStep::Swap => PLACE,
             ReplaceStep::Cancel | ReplaceStep::Place | ReplaceStep::Doubtful => CANCEL_THEN_PLACE,
         };
-        if !self.out.budget.has_room(cost, now) {
-            return Err(LineSendError::Full);
+        if let Some(used_up) = self.out.budget.used_up(cost, now) {
+            self.refuse_change(number, kind, &asked, beyond_limit(used_up)?);
+            return Ok(());
         }
         self.write_replace(RequestId::Number(number), &asked, &pending, now);
         self.last_send = self.out.send(client, cost, now)?;
@@ -256,55 +272,50 @@ impl LineSession {
     }
 
     /// Takes a status request, whose queries leave as the limits allow.
-    fn take_status(&mut self, number: u64, status: &StatusRequest) -> Result<(), LineSendError> {
-        if !self.jobs.has_room() {
-            return Err(LineSendError::Full);
-        }
+    fn take_status(&mut self, number: u64, status: &StatusRequest) {
         let (order, request) = (status.original.0, status.client_order_id.0);
         let asked = RefusedRequest { order, request, symbol: status.symbol, account: status.account };
         self.pending.add(PendingRequest::new(number, RequestKind::Status, asked, None));
+        if !self.jobs.has_room() {
+            return self.refuse_status(number, &asked, TOO_MANY_QUESTIONS);
+        }
         if status.asks_for_all_orders() {
             let list = ListJob::new(status, self.out.exchange.ms(self.clock.ticks()));
-            self.jobs.add(Some(number), JobKind::List(Box::new(list)));
-            return Ok(());
+            return self.jobs.add(Some(number), JobKind::List(Box::new(list)));
         }
         let Some(place) = self.orders.instruments.find_symbol(status.symbol) else {
-            let report = self.orders.refusal(&asked, ExecType::OrderStatus);
-            let (reason, status) = (REFUSED_BY_LINE, OrdStatus::Unknown.code());
-            self.orders.outbox.report(ExecutionReport { reason, status, ..report });
-            self.orders.outbox.detail(detail(order, (0, 0), NO_INSTRUMENT));
-            self.settle_here(number);
-            return Ok(());
+            return self.refuse_status(number, &asked, NO_INSTRUMENT);
         };
         let job = OrderJob::new(JobPurpose::Answer { fills: status.fills != 0 }, asked, place, &self.orders);
         self.jobs.add(Some(number), JobKind::Order(Box::new(job)));
-        Ok(())
     }
 
-    /// Refuses a new order that spot does not have.
+    /// Refuses a new order.
     #[cold]
-    fn refuse_new(&mut self, number: u64, new: &NewOrder, why: &str) {
+    fn refuse_new(&mut self, number: u64, new: &NewOrder, (reason, why): LocalRefusal) {
         let asked = asked_by(new);
         let report = self.orders.refusal(&asked, ExecType::Rejected);
-        let (reason, side, price) = (REFUSED_BY_LINE, new.side, new.price);
+        let (side, price) = (new.side, new.price);
         self.orders.outbox.report(ExecutionReport { reason, side, price, ..report });
         self.orders.outbox.detail(detail(asked.order, (0, 0), why));
         self.pending.add(PendingRequest::new(number, RequestKind::Place, asked, None));
         self.settle_here(number);
     }
 
-    /// Refuses a cancel or a replace that the exchange does not have.
+    /// Refuses a cancel or a replace.
     #[cold]
-    fn refuse_change(&mut self, number: u64, kind: RequestKind, asked: &RefusedRequest, why: &str) {
-        self.orders.push_cancel_rejected(asked, REFUSED_BY_LINE, why);
+    fn refuse_change(&mut self, number: u64, kind: RequestKind, asked: &RefusedRequest, (reason, why): LocalRefusal) {
+        self.orders.push_cancel_rejected(asked, reason, why);
         self.pending.add(PendingRequest::new(number, kind, *asked, None));
         self.settle_here(number);
     }
 
+    /// Answers a status request that was added without a state.
     #[cold]
-    fn refuse_too_late(&mut self, number: u64, kind: RequestKind, asked: &RefusedRequest) {
-        self.orders.push_cancel_rejected(asked, TOO_LATE, "the order has ended");
-        self.pending.add(PendingRequest::new(number, kind, *asked, None));
+    fn refuse_status(&mut self, number: u64, asked: &RefusedRequest, (reason, why): LocalRefusal) {
+        let report = self.orders.refusal(asked, ExecType::OrderStatus);
+        self.orders.outbox.report(ExecutionReport { reason, status: OrdStatus::Unknown.code(), ..report });
+        self.orders.outbox.detail(detail(asked.order, (0, 0), why));
         self.settle_here(number);
     }
 
@@ -323,6 +334,16 @@ impl LineSession {
     }
 }
 
+/// Returns the refusal of an order beyond a limit: the requests behind it in the lane must not wait, cancels above all.
+/// The error keeps the order back, where no cancel could leave either.
+fn beyond_limit(used_up: UsedUp) -> Result<LocalRefusal, LineSendError> {
+    match used_up {
+        UsedUp::Orders => Ok(ORDERS_USED_UP),
+        UsedUp::Weight => Ok(WEIGHT_USED_UP),
+        UsedUp::All => Err(LineSendError::Full),
+    }
+}
+
 fn asked_by(new: &NewOrder) -> RefusedRequest {
     let order = new.client_order_id.0;
     RefusedRequest { order, request: order, symbol: new.symbol, account: new.account }
@@ -332,6 +353,9 @@ fn asked_by(new: &NewOrder) -> RefusedRequest {
 fn obstacle(known: &LineOrder, replace: &ReplaceOrder, lot: i64) -> Option<&'static str> {
     if !known.terms.is_limit() {
         return Some("only a limit order can be replaced");
+    }
+    if known.waiting_cancel.is_some() {
+        return Some("a cancel of the order waits");
     }
     if known.replace.is_some() {
         return Some("another replace of the order is not decided");

@@ -6,8 +6,8 @@
 //!             └───────> Refused: the exchange demands a pause     └── loss ──> Down
 //! ```
 
-use tickpath_clock::{Clock, HostClock};
-use tickpath_venue::{LineEvent, ResumeState};
+use tickpath_clock::{Clock, HostClock, rfc3339};
+use tickpath_venue::{LineEvent, ResumeState, SendStamps};
 use tickpath_web_client::{WebSocketClient, WebSocketEvent};
 
 use crate::connect_steps::ConnectSteps;
@@ -16,7 +16,7 @@ use crate::jobs::StatusJobs;
 use crate::json;
 use crate::message::LineFrame;
 use crate::orders::LineOrders;
-use crate::outgoing::{Outgoing, SendStamps};
+use crate::outgoing::Outgoing;
 use crate::pending::PendingRequests;
 use crate::scan;
 
@@ -108,8 +108,9 @@ impl LineSession {
         self.orders.outbox.restart(resume.next_report);
         self.last_arrival = now;
         if let Some(until) = self.out.budget.blocked_until(now) {
-            let seconds = self.clock.ns_between(now, until) / 1_000_000_000 + 1;
-            self.phase = Phase::Refused(format!("the exchange demands a pause for {seconds} s more; wait for its end"));
+            // The same sentence at each attempt, which the OMS then reports once.
+            let end = rfc3339(self.clock.calibration().utc_ns_of(until));
+            self.phase = Phase::Refused(format!("the exchange demands a pause until {end}; wait for its end"));
             return false;
         }
         self.phase = Phase::Connecting { since: now };
@@ -196,7 +197,8 @@ impl LineSession {
     fn handle_frame(&mut self, frame: LineFrame<'_>) -> Result<(), String> {
         match frame {
             LineFrame::Placed { number, order_id } => self.handle_placed(number, order_id),
-            LineFrame::Event(event) => self.orders.apply_event(&event)?,
+            LineFrame::Event(event) => self.orders.apply_event(&event),
+            LineFrame::Unreadable(event) => self.orders.apply_unreadable(&event),
             LineFrame::Answer(answer) => self.handle_answer(answer)?,
             LineFrame::Shutdown => self.drain("the exchange shuts this server down; connect again"),
             LineFrame::StreamEnded => return Err("the exchange has ended the stream of user events".to_owned()),

@@ -1,6 +1,6 @@
 //! Signatures of requests, by the form of the secret: Ed25519 for a session, HMAC-SHA-256 for each request.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -63,8 +63,8 @@ impl RequestSigner {
                 let tag = hmac::sign(key, payload.as_bytes());
                 let bytes: &[u8] = tag.as_ref();
                 for byte in bytes {
-                    // Writing to memory cannot fail.
-                    let _ = write!(signature, "{byte:02x}");
+                    signature.push(hex_digit(byte >> 4));
+                    signature.push(hex_digit(byte & 15));
                 }
             }
         }
@@ -80,6 +80,10 @@ impl fmt::Debug for RequestSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RequestSigner(hidden)")
     }
+}
+
+fn hex_digit(value: u8) -> char {
+    char::from(b"0123456789abcdef"[usize::from(value)])
 }
 
 /// Reads a private key from its PEM.

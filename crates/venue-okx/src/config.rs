@@ -55,8 +55,13 @@ pub struct OkxLineConfig {
     pub max_clock_offset_ns: u64,
     /// Seconds after which OKX cancels all orders of the account unless the line is up; 10 to 120. None for never.
     pub cancel_all_after_s: Option<u32>,
-    /// Time for a connect in nanoseconds, up to the end of the reconciliation.
+    /// Time for a connect in nanoseconds, up to the subscription, and from then on for each page of the lists.
     pub connect_timeout_ns: u64,
+    /// Pause in nanoseconds before the next connect, after OKX has ended one for its rate. Each further one doubles it,
+    /// up to 32 times.
+    pub refused_pause_ns: u64,
+    /// Pause in nanoseconds before fills are asked for that the orders channel may still bring.
+    pub fills_pause_ns: u64,
     /// Silence in nanoseconds after which a ping is sent. OKX closes a connection after 30 s.
     pub silence_ns: u64,
     /// Time in nanoseconds for the answer to a ping, and for that to a request; the connection is lost after it.
@@ -65,7 +70,7 @@ pub struct OkxLineConfig {
 
 impl OkxLineConfig {
     /// Returns the configuration of a line to OKX's own addresses: orders are valid for five seconds, the clock may be
-    /// five seconds off, and a connect may take ten. Nothing is canceled when the line is down.
+    /// five seconds off, and each step of a connect may take ten. Nothing is canceled when the line is down.
     pub fn new(venue: VenueId, credentials: ApiCredentials, instruments: Vec<LineInstrument>) -> Self {
         Self {
             url: PRIVATE_URL.to_owned(),
@@ -79,6 +84,8 @@ impl OkxLineConfig {
             max_clock_offset_ns: 5_000_000_000,
             cancel_all_after_s: None,
             connect_timeout_ns: 10_000_000_000,
+            refused_pause_ns: 2_000_000_000,
+            fills_pause_ns: 1_000_000_000,
             silence_ns: 20_000_000_000,
             answer_ns: 10_000_000_000,
         }

@@ -1,18 +1,14 @@
 //! Keys of the API. No error, no `Debug` form and no URL shows them.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use tickpath_settings::{SecretFileError, read_secret_text};
 use zeroize::{Zeroize, Zeroizing};
 
 /// Variables of the environment: key, secret and passphrase.
 const VARIABLES: [&str; 3] = ["OKX_API_KEY", "OKX_API_SECRET", "OKX_API_PASSPHRASE"];
-/// Permissions of other users, which the file must not have.
-const OTHER_USERS: u32 = 0o077;
 /// Stands for a secret in a text of OKX.
 const HIDDEN: &str = "***";
 
@@ -31,25 +27,9 @@ pub struct ApiCredentials {
 /// Errors of credentials that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file cannot be read.
-    #[error(
-        "{file}: the credentials cannot be read ({reason}); name a file that this user may read",
-        file = file.display()
-    )]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// The operating system's error.
-        reason: io::Error,
-    },
-    /// Other users may read or write the file.
-    #[error("{file}: other users may use this file (mode {mode:04o}); run chmod 600 on it", file = file.display())]
-    Exposed {
-        /// The file.
-        file: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    /// The file cannot be read, or other users may use it.
+    #[error(transparent)]
+    File(#[from] SecretFileError),
     /// The file does not hold exactly the three texts.
     #[error(
         "{file}:{line}: these are no credentials; write key, secret and passphrase, each as a text in quotes",
@@ -69,17 +49,7 @@ pub enum CredentialsError {
 impl ApiCredentials {
     /// Reads a TOML file with the texts `key`, `secret` and `passphrase`, which only its owner may use.
     pub fn read(file: &Path) -> Result<Self, CredentialsError> {
-        let unreadable = |reason| CredentialsError::Unreadable { file: file.to_owned(), reason };
-        let mut opened = File::open(file).map_err(unreadable)?;
-        let metadata = opened.metadata().map_err(unreadable)?;
-        let mode = metadata.permissions().mode() & 0o7777;
-        if mode & OTHER_USERS != 0 {
-            return Err(CredentialsError::Exposed { file: file.to_owned(), mode });
-        }
-        // With enough room from the start, no copy of the text is left behind in memory.
-        let room = usize::try_from(metadata.len()).unwrap_or(0).saturating_add(1);
-        let mut text = Zeroizing::new(String::with_capacity(room));
-        opened.read_to_string(&mut text).map_err(unreadable)?;
+        let text = read_secret_text(file)?;
         toml::from_str(&text).map_err(|e| {
             // The parser's own sentence may quote a secret.
             let mistake = e.span().and_then(|span| text.get(..span.start));

@@ -1,46 +1,11 @@
-//! Numbers as OKX writes them. Those of a request are written without an allocation.
+//! Numbers as OKX writes them.
 
 use std::iter::repeat_n;
 
-use tickpath_market::{DECIMALS, SCALE, parse_decimal};
+use tickpath_market::{DECIMALS, parse_decimal};
 
 /// Decimals of a fee in a report's detail.
 const FEE_DECIMALS: usize = 16;
-
-/// Appends a whole number.
-pub(crate) fn push_unsigned(text: &mut String, mut value: u64) {
-    let mut digits = [0; 20];
-    let mut begin = digits.len();
-    loop {
-        begin -= 1;
-        digits[begin] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    text.push_str(ascii(&digits[begin..]));
-}
-
-/// Appends units of 10⁻⁸ as a decimal number, without zeros at the end.
-pub(crate) fn push_decimal(text: &mut String, units: i64) {
-    let (magnitude, scale) = (units.unsigned_abs(), SCALE.unsigned_abs());
-    if units < 0 {
-        text.push('-');
-    }
-    push_unsigned(text, magnitude / scale);
-    let mut fraction = magnitude % scale;
-    if fraction == 0 {
-        return;
-    }
-    let mut digits = *b".00000000";
-    for digit in digits[1..].iter_mut().rev() {
-        *digit = b'0' + (fraction % 10) as u8;
-        fraction /= 10;
-    }
-    let end = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
-    text.push_str(ascii(&digits[..end]));
-}
 
 /// Appends the last `digits` hexadecimal digits of a number, 16 at most.
 pub(crate) fn push_hex(text: &mut String, value: u64, digits: usize) {
@@ -64,6 +29,12 @@ pub(crate) fn read_decimal(name: &str, text: &str) -> Result<i64, String> {
         return Ok(0);
     }
     parse_decimal(text, DECIMALS).map_err(|why| format!("{name}: {why}"))
+}
+
+/// Reads a decimal number that is not below zero, like [`read_decimal`].
+pub(crate) fn read_amount(name: &str, text: &str) -> Result<i64, String> {
+    let units = read_decimal(name, text)?;
+    if units < 0 { Err(format!("{name}: '{text}' is below zero")) } else { Ok(units) }
 }
 
 /// Reads a fee in units of 10⁻¹⁶; more decimals are cut off. None if the text is no decimal number.
@@ -92,26 +63,18 @@ mod tests {
 
     use super::*;
 
-    fn written(write: impl FnOnce(&mut String)) -> String {
-        let mut text = String::new();
-        write(&mut text);
-        text
-    }
-
     proptest! {
         #[test]
-        fn decimals_are_those_of_the_vocabulary(units: i64) {
-            let text = written(|text| push_decimal(text, units));
-            prop_assert_eq!(&text, &decimal_text(units.into(), DECIMALS));
-            if units > i64::MIN {
-                prop_assert_eq!(read_decimal("sz", &text), Ok(units));
-            }
+        fn decimals_are_read_with_their_sign_and_amounts_without(units in -i64::MAX..i64::MAX) {
+            let text = decimal_text(units.into(), DECIMALS);
+            prop_assert_eq!(read_decimal("px", &text), Ok(units));
+            prop_assert_eq!(read_amount("sz", &text).ok(), Some(units).filter(|&units| units >= 0));
         }
 
         #[test]
-        fn whole_numbers_and_hexadecimal_numbers_are_read_again(value: u64) {
-            prop_assert_eq!(written(|text| push_unsigned(text, value)), value.to_string());
-            let hex = written(|text| push_hex(text, value, 16));
+        fn hexadecimal_numbers_are_read_again(value: u64) {
+            let mut hex = String::new();
+            push_hex(&mut hex, value, 16);
             prop_assert_eq!(&hex, &format!("{value:016x}"));
             prop_assert_eq!(read_hex(&hex), Some(value));
         }

@@ -9,6 +9,10 @@
 //! OKX handles requests over the socket and over REST independently of each other. A status request therefore waits
 //! until the requests before it about the same order are answered. An order that is absent at OKX is absent for ever
 //! only once its expiry is over.
+//!
+//! Fills that OKX has reported in sum are asked for until they are listed, also after the questions about their order
+//! are answered: with growing pauses, and in turns in the list of three months, which has what the list of three days
+//! has lost.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,6 +21,7 @@ use tickpath_web_client::{HttpRequest, HttpResponse};
 
 use crate::fill_row::{FillRow, sort_by_time};
 use crate::order_ledger::OrderLedger;
+use crate::order_table::OrderEntry;
 use crate::order_update::{OrderUpdate, RawOrder};
 use crate::page_walk::{PageWalk, read_state};
 use crate::reasons::{UNKNOWN_INSTRUMENT, reason_of};
@@ -25,8 +30,10 @@ use crate::signed_rest::{RestCall, RestFailure, RestLimit, SignedRest, read_rows
 /// Waiting questions that a turn looks at.
 const MAX_LOOKED_AT: usize = 16;
 /// Rounds after which an answer is passed on although OKX does not list all fills, or although the order changes
-/// meanwhile: an order that stays in doubt is asked for again.
+/// meanwhile.
 const MAX_TRIES: u32 = 5;
+/// Doublings of the pause between the further rounds, up to some nine minutes.
+const MAX_DOUBLINGS: u32 = 9;
 
 /// Open questions, one for each order.
 #[derive(Debug, Default)]
@@ -154,14 +161,16 @@ impl Inquiries {
     }
 
     /// Asks for fills of an order that OKX has reported in sum only, after a pause in which they may still arrive.
-    pub fn ask_for_fills(&mut self, state: &OrderUpdate, times: &InquiryTimes) {
-        if self.by_order.contains_key(&state.order) {
+    pub fn ask_for_fills(&mut self, order: u64, entry: &OrderEntry, times: &InquiryTimes) {
+        let not_before = times.now + times.pause;
+        if let Some(inquiry) = self.by_order.get_mut(&order) {
+            if inquiry.asked.is_empty() {
+                inquiry.not_before = inquiry.not_before.min(not_before);
+            }
             return;
         }
-        let mut inquiry = Inquiry::new(state.account, state.instrument);
-        (inquiry.not_before, inquiry.state) = (times.now + times.pause, Some(state.clone()));
-        self.by_order.insert(state.order, inquiry);
-        self.waiting.push_back(state.order);
+        self.by_order.insert(order, Inquiry { not_before, ..Inquiry::new(entry.account, entry.instrument) });
+        self.waiting.push_back(order);
     }
 
     /// Returns the number of orders whose status is still missing in the answer about all orders.
@@ -198,9 +207,9 @@ impl Inquiries {
             InquiryStep::Waiting => inquiry.asked.push(question),
             InquiryStep::Order(..) | InquiryStep::Fills(_) => inquiry.later.push(question),
         }
-        // The state of an inquiry about fills alone is too old for an answer.
+        // An inquiry about fills alone may be in a long pause.
         if inquiry.asked.len() == 1 && inquiry.later.is_empty() {
-            (inquiry.state, inquiry.fills) = (None, None);
+            (inquiry.state, inquiry.fills, inquiry.not_before, inquiry.tries) = (None, None, 0, 0);
         }
         inquiry
     }
@@ -230,19 +239,23 @@ impl Inquiries {
                 self.under_way.push(order);
                 return Ok(0);
             }
+            // Questions that came during the round begin a round of their own.
+            StepResult::Done if !inquiry.later.is_empty() => inquiry.restart(),
+            StepResult::Again(_) if inquiry.asked.is_empty() && !inquiry.later.is_empty() => inquiry.restart(),
             StepResult::Again(not_before) => {
                 (inquiry.step, inquiry.not_before) = (InquiryStep::Waiting, not_before);
                 (inquiry.state, inquiry.fills, inquiry.is_outdated) = (None, None, false);
                 inquiry.asked.append(&mut inquiry.later);
-                self.waiting.push_back(order);
             }
-            StepResult::Done if inquiry.later.is_empty() => drop(self.by_order.remove(&order)),
+            StepResult::Done if ledger.orders.get(order).is_some_and(OrderEntry::lacks_fills) => {
+                inquiry.continue_for_fills(times);
+            }
             StepResult::Done => {
-                let asked = std::mem::take(&mut inquiry.later);
-                *inquiry = Inquiry { asked, ..Inquiry::new(inquiry.account, inquiry.instrument) };
-                self.waiting.push_back(order);
+                self.by_order.remove(&order);
+                return Ok(1);
             }
         }
+        self.waiting.push_back(order);
         Ok(1)
     }
 }
@@ -263,6 +276,20 @@ impl Inquiry {
         }
     }
 
+    /// Begins anew with the questions that came during the round.
+    fn restart(&mut self) {
+        let asked = std::mem::take(&mut self.later);
+        *self = Self { asked, ..Self::new(self.account, self.instrument) };
+    }
+
+    /// Continues with the missing fills alone: the questions are answered as far as they can be.
+    fn continue_for_fills(&mut self, times: &InquiryTimes) {
+        let tries = self.tries.max(MAX_TRIES);
+        let pause = times.pause.saturating_mul(1 << (tries - MAX_TRIES + 1).min(MAX_DOUBLINGS));
+        let not_before = times.now.saturating_add(pause);
+        *self = Self { tries, not_before, ..Self::new(self.account, self.instrument) };
+    }
+
     fn take_step(
         &mut self,
         order: u64,
@@ -276,6 +303,9 @@ impl Inquiry {
                 let is_in_flight = ledger.orders.get(order).is_some_and(|entry| entry.in_flight > 0);
                 if times.now < self.not_before || (is_in_flight && !self.asked.is_empty()) {
                     return Ok(StepResult::Pending);
+                }
+                if self.asked.is_empty() {
+                    return Ok(self.continue_with_fills(order, ledger, times));
                 }
                 self.state = self.state.take().or_else(|| found.remove(&order));
                 if self.state.is_some() {
@@ -319,13 +349,16 @@ impl Inquiry {
 
     /// Continues with the known state: asks for fills, if some are missing or asked for.
     fn continue_with_fills(&mut self, order: u64, ledger: &mut OrderLedger, times: &InquiryTimes) -> StepResult {
-        let Some(state) = &self.state else { return StepResult::Pending };
-        let entry = ledger.orders.enter(state);
+        if let Some(state) = &self.state {
+            ledger.orders.enter(state);
+        }
+        let Some(entry) = ledger.orders.get(order) else { return StepResult::Done };
         let is_asked_for = self.asked.iter().any(|question| question.request.fills != 0);
-        let needs_fills = entry.lacks_fills() || (is_asked_for && state.cumulative.0 > 0);
+        let needs_fills = entry.lacks_fills() || (is_asked_for && entry.cumulative.0 > 0);
         let are_known = self.fills.as_deref().is_some_and(|fills| sum(fills) >= entry.cumulative);
         if needs_fills && !are_known {
-            self.step = InquiryStep::Fills(PageWalk::of_order(state.kind, state.venue_id));
+            let is_of_history = self.tries >= MAX_TRIES && self.tries % 2 == 1;
+            self.step = InquiryStep::Fills(PageWalk::of_order(entry.kind, entry.venue_id, is_of_history));
             return StepResult::Pending;
         }
         self.finish(order, ledger, times)
@@ -334,35 +367,33 @@ impl Inquiry {
     /// Reports the answer, unless it is outdated or OKX does not list all fills yet.
     fn finish(&mut self, order: u64, ledger: &mut OrderLedger, times: &InquiryTimes) -> StepResult {
         let listed = self.fills.as_deref().map_or(Quantity::ZERO, sum);
-        let lacks_fills = self.state.as_ref().is_some_and(|state| {
-            let entry = ledger.orders.enter(state);
-            entry.lacks_fills() && listed < entry.cumulative
-        });
-        self.tries += 1;
+        let lacks_fills =
+            ledger.orders.get(order).is_some_and(|entry| entry.lacks_fills() && listed < entry.cumulative);
+        self.tries = self.tries.saturating_add(1);
         if self.tries < MAX_TRIES && (lacks_fills || self.is_outdated) {
             return StepResult::Again(times.now + if lacks_fills { times.pause } else { 0 });
         }
         self.report(order, ledger);
-        if lacks_fills {
-            ledger.waive_fills(order, self.asked.is_empty());
+        if lacks_fills && self.asked.is_empty() && self.tries == MAX_TRIES {
+            ledger.doubt_fills(order);
         }
         StepResult::Done
     }
 
     /// Reports the fills and then the status, to each question.
     fn report(&mut self, order: u64, ledger: &mut OrderLedger) {
-        let Some(state) = self.state.take() else { return };
         let asks_for_fills = self.asked.iter().find(|question| question.request.fills != 0);
         let asked_by = asks_for_fills.map(|question| question.request.client_order_id.0);
         let mut fills = self.fills.take().unwrap_or_default();
         sort_by_time(&mut fills);
         // Fills that OKX does not list any more came before the others.
-        let all = ledger.orders.get(order).map_or(state.cumulative, |entry| entry.cumulative);
+        let all = ledger.orders.get(order).map_or(Quantity::ZERO, |entry| entry.cumulative);
         let mut cumulative = Quantity((all.0 - sum(&fills).0).max(0));
         for row in &fills {
             cumulative.0 += row.fill.quantity.0;
             ledger.apply_fill(row, Some(cumulative), asked_by);
         }
+        let Some(state) = self.state.take() else { return };
         for question in &self.asked {
             ledger.report_status(&state, question.request.client_order_id.0);
         }
@@ -375,9 +406,12 @@ impl Inquiry {
         ledger: &mut OrderLedger,
         times: &InquiryTimes,
     ) -> StepResult {
+        if self.is_outdated {
+            return StepResult::Again(times.now);
+        }
         let sent = ledger.orders.get(order).and_then(|entry| entry.placed).unwrap_or(times.line_began);
         let final_at = sent + times.expiry;
-        if asked_at < final_at {
+        if asked_at < final_at && !ledger.has_ended(order) {
             return StepResult::Again(final_at);
         }
         for question in &self.asked {

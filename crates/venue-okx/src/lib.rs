@@ -36,12 +36,15 @@
 //!
 //! * No request is sent twice. After an ambiguous answer the order is in doubt, and the OMS asks for it. The absence of
 //!   an order at OKX is final once its expiry and a margin are over, and not before.
-//! * Each event of an order is reported once, in whatever order and however often OKX sends it.
+//! * Each event of an order is reported once, in whatever order and however often OKX sends it. A fill that OKX has
+//!   reported in sum is asked for until OKX lists it.
+//! * Each cancel and each amendment is answered once: by its own report, or by the end of an order with an open rest.
 //! * Receipt is proven by OKX's answers, which carry the number of their request. A status request needs no proof: it
 //!   changes nothing, and the OMS asks again after a loss.
 //! * Quantities become OKX's sizes in one place ([`LineInstrument`]). A quantity that is no multiple of the lot is
 //!   refused here.
 //! * OKX's rate limits are kept here: a request beyond them finds the line full. Cancels have limits of their own.
+//!   After a refusal for its rate a connect waits, longer after each one.
 //! * Reports have no stamps and no sequence: OKX's clock is another one, and it counts no events. Its own times are in
 //!   the details.
 //! * No error, no `Debug` form, no URL and no log shows a secret.
@@ -62,13 +65,14 @@
 //!
 //! * Prices and quantities have eight decimals at most. Positions are in net mode. An order for the day works until it
 //!   is canceled.
-//! * OKX lists fills for three days, and forgets a canceled order without fills after two hours: an order that was open
-//!   before a longer outage may stay in doubt, and an operator resolves it.
+//! * OKX lists fills for three months, and forgets a canceled order without fills after two hours: an order that was
+//!   open before a longer outage may stay in doubt, and an operator resolves it.
 //! * The status of all orders lacks orders that ended without a fill in an earlier process.
 
 mod all_orders;
 mod clock_check;
 mod config;
+mod connect_pacer;
 mod credentials;
 mod dead_man_switch;
 mod decimal;
@@ -76,6 +80,7 @@ mod fill_row;
 mod frames;
 mod inquiries;
 mod line;
+mod order_encoder;
 mod order_ledger;
 mod order_limits;
 mod order_naming;
@@ -100,6 +105,7 @@ mod traded_instruments;
 
 pub use config::{DEMO_PRIVATE_URL, LineInstrument, OkxLineConfig, OkxLineError, PRIVATE_URL, REST_URL};
 pub use credentials::{ApiCredentials, CredentialsError};
-pub use line::{OkxLine, SendStamps};
+pub use line::OkxLine;
+pub use order_encoder::OrderEncoder;
 pub use reasons::{CANCELED_BY_OKX, NO_MULTIPLE, NOT_SUPPORTED, OTHER_CODE, UNKNOWN_INSTRUMENT};
 pub use signature::signature;

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::Request;
-use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState};
+use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState, SendStamps};
 use tickpath_web_client::{WebSocketClient, WebSocketConfig, WebSocketSendError};
 
 use crate::config::{OkxLineConfig, OkxLineError};
@@ -17,15 +17,6 @@ pub struct OkxLine {
     session: TradingSession,
     clock: HostClock,
     stamps: SendStamps,
-}
-
-/// Times of the last request that was sent, in ticks of this host's clock; zero before the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SendStamps {
-    /// The message was written.
-    pub encoded: u64,
-    /// The message was with the operating system, or waited in the line because the socket was full.
-    pub written: u64,
 }
 
 impl OkxLine {
@@ -59,6 +50,7 @@ impl OkxLine {
     }
 
     fn turn(&mut self, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<usize, String> {
+        self.start_connect();
         let Self { client, session, .. } = self;
         let polled = client.poll(&mut |event| {
             session.take_event(event);
@@ -68,11 +60,21 @@ impl OkxLine {
         if let Some(why) = session.take_failure() {
             return Err(format!("{}: {why}", client.address()));
         }
-        let received = polled.map_err(|lost| lost.0)?;
+        let received = polled.map_err(|lost| {
+            session.note_loss(&lost.0);
+            lost.0
+        })?;
         let advanced = session.advance();
         let passed_on = session.pass_on(take);
         let done = received + passed_on + advanced.map_err(|why| format!("{}: {why}", client.address()))?;
         Ok(done + self.send_texts())
+    }
+
+    /// Connects the socket, once the session begins its connect.
+    fn start_connect(&mut self) {
+        if self.session.start() {
+            self.client.connect();
+        }
     }
 
     /// Sends the texts that wait. If the client is full or down, they wait for the next turn, which brings the loss, too.
@@ -97,7 +99,8 @@ impl Line for OkxLine {
     fn connect(&mut self, resume: &ResumeState) {
         self.session.end();
         self.session.begin(resume);
-        self.client.connect();
+        self.client.close();
+        self.start_connect();
     }
 
     #[inline]
@@ -108,7 +111,7 @@ impl Line for OkxLine {
             WebSocketSendError::Full => LineSendError::Full,
             WebSocketSendError::Down => LineSendError::Down,
         })?;
-        self.stamps = SendStamps { encoded, written: self.clock.ticks() };
+        self.stamps = SendStamps { encoded, ready: self.client.last_ready(), written: self.clock.ticks() };
         self.session.note_sent(sent, instrument, request);
         Ok(())
     }

@@ -10,18 +10,19 @@
 //! | `filled`, with less than a market order had | `Expired` for the rest                                            |
 //! | `filled` with `fillSz` zero                 | none: its fills are asked for                                     |
 //! | a refused request                           | `Rejected`, or `CancelRejected` for a cancel or an amendment      |
+//! | a cancel or an amendment of a filled order  | `CancelRejected`, although OKX's gateway has accepted the request |
 //! | an ambiguous answer                         | `OrderStatus` `Unknown`: the order is in doubt, and is asked for  |
 //!
 //! A refused post-only order is `Canceled` with the reason 30031: OKX has accepted it before, and the OMS would take a
 //! rejection of an accepted order for a contradiction.
 
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus, Quantity, StatusRequest, VenueId, VenueOrderId};
-use tickpath_venue::UNKNOWN_ORDER;
+use tickpath_venue::{TOO_LATE, UNKNOWN_ORDER};
 
 use crate::fill_row::FillRow;
 use crate::frames::RequestAnswer;
 use crate::order_naming::OrderNaming;
-use crate::order_table::OrderTable;
+use crate::order_table::{OrderEntry, OrderTable};
 use crate::order_update::{Amendment, OrderUpdate, RawOrder, UpdateState};
 use crate::outstanding::{OrderOperation, SentRequest};
 use crate::reasons::{RefusalEffect, effect_of, reason_of, reason_of_change};
@@ -31,6 +32,8 @@ use crate::report_maker::{
 use crate::report_outbox::ReportOutbox;
 use crate::request_writer::LocalRefusal;
 use crate::traded_instruments::TradedInstruments;
+
+const FILLED_FIRST: &str = "the order was filled before the request took effect";
 
 /// Orders and their reports.
 #[derive(Debug)]
@@ -65,7 +68,7 @@ impl OrderLedger {
         let report =
             |exec_type| update_report(self.venue, self.instruments.get(update.instrument).symbol, update, exec_type);
         let entry = self.orders.enter(update);
-        let request = if update.end().is_some_and(|end| end.is_by_user) { entry.cancel } else { 0 };
+        let request = if update.end().is_some_and(|end| end.is_by_user) { entry.oldest_cancel() } else { 0 };
         // A market order's size follows what was filled; the OMS knows the size that was ordered.
         let ordered = if update.is_market { entry.total.max(update.total) } else { update.total };
         if entry.accepts(update) {
@@ -74,6 +77,7 @@ impl OrderLedger {
         }
         if let Some(amendment) = update.amendment.filter(|amendment| entry.adds_amendment(amendment.key)) {
             let Amendment { request, is_applied, .. } = amendment;
+            entry.settle_change(request);
             if is_applied {
                 self.outbox.report(answering(report(ExecType::Replaced), request, 0));
             } else {
@@ -87,7 +91,7 @@ impl OrderLedger {
             self.outbox.detail(fill_detail(update.order, &fill));
         }
         match (update.state, update.end()) {
-            (UpdateState::Canceled, Some(end)) if self.orders.end(update.order, end.status, end.reason) => {
+            (UpdateState::Canceled, Some(end)) if self.orders.report_end(update.order, end.status, end.reason) => {
                 self.outbox.report(answering(report(end.exec_type), request, end.reason));
                 if end.reason != 0 {
                     let source = update.cancel_source.unwrap_or(0);
@@ -98,10 +102,11 @@ impl OrderLedger {
             (UpdateState::Filled, _) => {
                 let has_rest = update.cumulative < ordered;
                 let status = if has_rest { OrdStatus::Expired } else { OrdStatus::Filled };
-                if self.orders.end(update.order, status, 0) && has_rest {
+                if self.orders.report_end(update.order, status, 0) && has_rest {
                     let report = ExecutionReport { status: status.code(), ..report(ExecType::Expired) };
                     self.outbox.report(report);
                 }
+                self.refuse_overtaken(update.order);
             }
             _ => {}
         }
@@ -131,10 +136,18 @@ impl OrderLedger {
 
     /// Reports the status of an order, in answer to a status request.
     pub fn report_status(&mut self, update: &OrderUpdate, request: u64) {
-        self.orders.enter(update);
+        let has_ended = self.orders.enter(update).end.is_some();
         let reason = update.end().map_or(0, |end| end.reason);
-        if matches!(update.state, UpdateState::Filled | UpdateState::Canceled) {
-            self.orders.end(update.order, update.status(), reason);
+        match update.state {
+            // The state is from before the end.
+            UpdateState::Live | UpdateState::PartlyFilled if has_ended => {
+                return self.report_ended(update.order, request);
+            }
+            UpdateState::Live | UpdateState::PartlyFilled => {}
+            UpdateState::Filled | UpdateState::Canceled => {
+                self.orders.keep_end(update.order, update.status(), reason);
+                self.refuse_overtaken(update.order);
+            }
         }
         let symbol = self.instruments.get(update.instrument).symbol;
         let report = update_report(self.venue, symbol, update, ExecType::OrderStatus);
@@ -145,8 +158,7 @@ impl OrderLedger {
     pub fn report_ended(&mut self, order: u64, request: u64) {
         let Some(entry) = self.orders.get(order) else { return };
         let Some((status, reason)) = entry.end else { return };
-        let symbol = self.instruments.get(entry.instrument).symbol;
-        let identity = OrderIdentity { order, symbol, account: entry.account, side: entry.side };
+        let identity = self.identity_of(order, entry);
         let report = ExecutionReport {
             venue_order_id: VenueOrderId(entry.venue_id),
             cumulative_quantity: entry.cumulative,
@@ -156,8 +168,11 @@ impl OrderLedger {
         self.outbox.report(answering(report, request, reason));
     }
 
-    /// Reports that OKX does not have an order, and never will.
+    /// Reports that OKX does not have an order, and never will. An order that has ended keeps its end: OKX forgets it.
     pub fn report_absence(&mut self, request: &StatusRequest) {
+        if self.has_ended(request.original.0) {
+            return self.report_ended(request.original.0, request.client_order_id.0);
+        }
         self.orders.remove(request.original.0);
         self.answer_status(request, OrdStatus::Rejected, UNKNOWN_ORDER);
     }
@@ -173,16 +188,16 @@ impl OrderLedger {
         self.answer_status(&nothing, OrdStatus::New, reason);
     }
 
-    /// Gives up fills that OKX does not list. Without a status request that has just been answered, the order is put in
-    /// doubt.
-    pub fn waive_fills(&mut self, order: u64, is_unasked: bool) {
-        let Some(entry) = self.orders.get_mut(order) else { return };
-        entry.waive_missing_fills();
-        if is_unasked {
-            let symbol = self.instruments.get(entry.instrument).symbol;
-            let identity = OrderIdentity { order, symbol, account: entry.account, side: entry.side };
-            self.outbox.report(bare_report(self.venue, identity, ExecType::OrderStatus, OrdStatus::Unknown));
-        }
+    /// Returns whether an order has ended, as far as this line knows.
+    pub fn has_ended(&self, order: u64) -> bool {
+        self.orders.get(order).is_some_and(|entry| entry.end.is_some())
+    }
+
+    /// Puts an order in doubt of which OKX does not list all fills.
+    pub fn doubt_fills(&mut self, order: u64) {
+        let Some(entry) = self.orders.get(order) else { return };
+        let identity = self.identity_of(order, entry);
+        self.outbox.report(bare_report(self.venue, identity, ExecType::OrderStatus, OrdStatus::Unknown));
     }
 
     /// Reports that the line has not sent a request.
@@ -196,8 +211,24 @@ impl OrderLedger {
         self.outbox.detail(text_detail(request.order, refusal.text, [0, 0]));
     }
 
-    /// Reports that OKX has refused a request, or has left its effect open.
-    pub fn apply_refusal(&mut self, request: &SentRequest, answer: &RequestAnswer) {
+    /// Takes OKX's answer to a request. The effect of an accepted one follows in a row, unless the order is filled
+    /// first.
+    pub fn apply_answer(&mut self, request: &SentRequest, answer: &RequestAnswer) {
+        if let Some(entry) = self.orders.get_mut(request.order) {
+            entry.in_flight = entry.in_flight.saturating_sub(1);
+            if answer.code == 0 {
+                entry.accept_change(request.id);
+            }
+        }
+        match answer.code {
+            0 => self.refuse_overtaken(request.order),
+            _ => self.apply_refusal(request, answer),
+        }
+    }
+
+    /// Reports that OKX has refused a request, or has left its effect open. A change of an order may have been answered
+    /// by a row already.
+    fn apply_refusal(&mut self, request: &SentRequest, answer: &RequestAnswer) {
         let (effect, is_new) = (effect_of(answer.code), request.operation == OrderOperation::Place);
         let reason = if is_new { reason_of(answer.code) } else { reason_of_change(answer.code) };
         let (exec_type, status) = match (effect, is_new) {
@@ -208,10 +239,34 @@ impl OrderLedger {
         };
         if exec_type == ExecType::Rejected {
             self.orders.remove(request.order);
+        } else if let Some(entry) = self.orders.get_mut(request.order).filter(|_| !is_new) {
+            if !entry.settle_change(request.id) {
+                return;
+            }
+            if exec_type == ExecType::CancelRejected {
+                // A row may report the same failure of an amendment.
+                entry.adds_amendment(request.id);
+            }
         }
         let report = bare_report(self.venue, request.identity(), exec_type, status);
         self.outbox.report(answering(report, request.id, reason));
         self.outbox.detail(text_detail(request.order, &answer.text, [answer.received_ns, answer.sent_ns]));
+    }
+
+    /// Answers the accepted cancels and amendments that came too late, because their order was filled first.
+    fn refuse_overtaken(&mut self, order: u64) {
+        while let Some(request) = self.orders.get_mut(order).and_then(OrderEntry::take_overtaken) {
+            let Some(entry) = self.orders.get(order) else { return };
+            let identity = self.identity_of(order, entry);
+            let report = bare_report(self.venue, identity, ExecType::CancelRejected, OrdStatus::Rejected);
+            self.outbox.report(answering(report, request, TOO_LATE));
+            self.outbox.detail(text_detail(order, FILLED_FIRST, [0, 0]));
+        }
+    }
+
+    fn identity_of(&self, order: u64, entry: &OrderEntry) -> OrderIdentity {
+        let symbol = self.instruments.get(entry.instrument).symbol;
+        OrderIdentity { order, symbol, account: entry.account, side: entry.side }
     }
 
     fn answer_status(&mut self, request: &StatusRequest, status: OrdStatus, reason: u16) {

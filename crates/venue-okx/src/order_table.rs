@@ -34,18 +34,30 @@ pub(crate) struct OrderEntry {
     pub placed: Option<u64>,
     /// Requests of this connection that OKX has not answered.
     pub in_flight: u32,
-    /// The last request to cancel the order; zero for none.
-    pub cancel: u64,
     /// OKX's own id; zero if unknown.
     pub venue_id: u64,
+    /// OKX's type of the instrument, as its requests name it; empty if unknown.
+    pub kind: &'static str,
     /// Largest quantity that OKX has reported as filled, and the sum of the reported fills.
     pub cumulative: Quantity,
     pub filled: Quantity,
     /// Status that ended the order, and its reason.
     pub end: Option<(OrdStatus, u16)>,
+    is_end_reported: bool,
     is_accepted: bool,
     executions: Vec<ExecId>,
     amendments: Vec<u64>,
+    /// Cancels and amendments of this connection without a report, the oldest first.
+    changes: Vec<ChangeRequest>,
+}
+
+/// A cancel or an amendment that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ChangeRequest {
+    id: u64,
+    is_cancel: bool,
+    /// OKX's gateway has accepted the request: its effect follows, unless the order is filled first.
+    is_accepted: bool,
 }
 
 impl OrderTable {
@@ -80,6 +92,9 @@ impl OrderTable {
         if update.venue_id != 0 {
             entry.venue_id = update.venue_id;
         }
+        if !update.kind.is_empty() {
+            entry.kind = update.kind;
+        }
         entry.cumulative = entry.cumulative.max(update.cumulative);
         entry
     }
@@ -89,9 +104,21 @@ impl OrderTable {
         self.orders.entry(order).or_insert_with(|| OrderEntry::new(account, instrument, side))
     }
 
-    /// Ends an order; returns whether it had not ended yet.
-    pub fn end(&mut self, order: u64, status: OrdStatus, reason: u16) -> bool {
-        let Some(entry) = self.orders.get_mut(&order).filter(|entry| entry.end.is_none()) else { return false };
+    /// Ends an order, and returns whether the end is to be reported: once, although a status may have shown it before.
+    pub fn report_end(&mut self, order: u64, status: OrdStatus, reason: u16) -> bool {
+        self.keep_end(order, status, reason);
+        let Some(entry) = self.orders.get_mut(&order).filter(|entry| !entry.is_end_reported) else { return false };
+        entry.is_end_reported = true;
+        if status != OrdStatus::Filled {
+            // The end answers all requests before it.
+            entry.changes.clear();
+        }
+        true
+    }
+
+    /// Keeps the end of an order that a status shows. The row about the end is still to be reported.
+    pub fn keep_end(&mut self, order: u64, status: OrdStatus, reason: u16) {
+        let Some(entry) = self.orders.get_mut(&order).filter(|entry| entry.end.is_none()) else { return };
         entry.end = Some((status, reason));
         self.ended.push_back(order);
         if self.ended.len() > MAX_ENDED
@@ -99,7 +126,6 @@ impl OrderTable {
         {
             self.orders.remove(&oldest);
         }
-        true
     }
 
     /// Forgets an order that OKX does not have.
@@ -114,9 +140,17 @@ impl OrderTable {
         self.ended.iter().filter_map(|order| Some((*order, self.orders.get(order)?)))
     }
 
+    /// Returns the orders of which OKX has reported more than the fills that it has sent.
+    pub fn lacking_fills(&self) -> impl Iterator<Item = (u64, &OrderEntry)> {
+        self.orders.iter().filter(|(_, entry)| entry.lacks_fills()).map(|(order, entry)| (*order, entry))
+    }
+
     /// Forgets the requests of the last connection.
     pub fn forget_in_flight(&mut self) {
-        self.orders.values_mut().for_each(|entry| entry.in_flight = 0);
+        for entry in self.orders.values_mut() {
+            entry.in_flight = 0;
+            entry.changes.clear();
+        }
     }
 }
 
@@ -130,15 +164,50 @@ impl OrderEntry {
             total: Quantity::ZERO,
             placed: None,
             in_flight: 0,
-            cancel: 0,
             venue_id: 0,
+            kind: "",
             cumulative: Quantity::ZERO,
             filled: Quantity::ZERO,
             end: None,
+            is_end_reported: false,
             is_accepted: false,
             executions: Vec::new(),
             amendments: Vec::new(),
+            changes: Vec::new(),
         }
+    }
+
+    /// Adds a cancel or an amendment that is sent now.
+    pub fn add_change(&mut self, id: u64, is_cancel: bool) {
+        self.changes.push(ChangeRequest { id, is_cancel, is_accepted: false });
+    }
+
+    /// Notes that OKX's gateway has accepted a cancel or an amendment.
+    pub fn accept_change(&mut self, id: u64) {
+        if let Some(change) = self.changes.iter_mut().find(|change| change.id == id) {
+            change.is_accepted = true;
+        }
+    }
+
+    /// Removes a cancel or an amendment that is reported now; returns whether it had no report yet.
+    pub fn settle_change(&mut self, id: u64) -> bool {
+        let index = self.changes.iter().position(|change| change.id == id);
+        index.map(|index| self.changes.remove(index)).is_some()
+    }
+
+    /// Removes an accepted cancel or amendment that the last fill of the order has overtaken, and returns its id.
+    pub fn take_overtaken(&mut self) -> Option<u64> {
+        let is_filled = matches!(self.end, Some((OrdStatus::Filled, _)));
+        let index = self.changes.iter().position(|change| is_filled && change.is_accepted)?;
+        let id = self.changes.remove(index).id;
+        // A row about the amendment may still arrive.
+        self.amendments.push(id);
+        Some(id)
+    }
+
+    /// Returns the oldest cancel without a report; zero for none.
+    pub fn oldest_cancel(&self) -> u64 {
+        self.changes.iter().find(|change| change.is_cancel).map_or(0, |change| change.id)
     }
 
     /// Returns whether a row is the first that shows the order as accepted. A row about an amendment does not.
@@ -172,11 +241,5 @@ impl OrderEntry {
     /// Returns whether OKX has reported more than the fills that it has sent.
     pub fn lacks_fills(&self) -> bool {
         self.filled < self.cumulative
-    }
-
-    /// Takes missing fills as reported: OKX does not list them any more, as those of an order that is older than three
-    /// days.
-    pub fn waive_missing_fills(&mut self) {
-        self.filled = self.filled.max(self.cumulative);
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use tickpath_market::{AccountId, Currency, ExecId, ExecType, Liquidity, OrdStatus, Price, Quantity, Side};
 
-use crate::decimal::{read_decimal, read_fee};
+use crate::decimal::{read_amount, read_decimal, read_fee};
 use crate::order_naming::{OrderNaming, read_request};
 use crate::reasons::{CANCELED_BY_OKX, read_code};
 use crate::stable_hash::stable_hash;
@@ -153,7 +153,7 @@ impl OrderUpdate {
         let Some((account, order)) = naming.read_order(&raw.cl_ord_id) else { return Ok(None) };
         let Some(index) = instruments.find_name(&raw.inst_id) else { return Ok(None) };
         let instrument = instruments.get(index);
-        let quantity = |name: &str, text: &str| read_decimal(name, text).and_then(|size| instrument.quantity_of(size));
+        let quantity = |name: &str, text: &str| read_amount(name, text).and_then(|size| instrument.quantity_of(size));
         Ok(Some(Self {
             order,
             account,
@@ -262,8 +262,8 @@ impl RawOrder<'_> {
 impl FillTexts<'_> {
     /// Reads a fill; none without a trade id, or with a size of zero, by which OKX ends some market orders.
     pub fn read(&self, instrument: &TradedInstrument) -> Result<Option<OrderFill>, String> {
-        let quantity = instrument.quantity_of(read_decimal("fillSz", self.size)?)?;
-        if matches!(self.trade_id, "" | "0") || quantity.0 <= 0 {
+        let quantity = instrument.quantity_of(read_amount("fillSz", self.size)?)?;
+        if matches!(self.trade_id, "" | "0") || quantity == Quantity::ZERO {
             return Ok(None);
         }
         Ok(Some(OrderFill {

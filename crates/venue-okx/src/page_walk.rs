@@ -14,9 +14,6 @@ const MAX_PAGES: usize = 2_000;
 
 /// A row of a list.
 pub(crate) trait PageRow: Sized {
-    /// Limit of the requests.
-    const LIMIT: RestLimit;
-
     /// Reads a page.
     fn read_page(response: &HttpResponse, ledger: &OrderLedger) -> Result<Page<Self>, RestFailure>;
 }
@@ -34,6 +31,7 @@ pub(crate) struct Page<T> {
 #[derive(Debug)]
 pub(crate) struct PageWalk<T> {
     path: String,
+    limit: RestLimit,
     rows: Vec<T>,
     /// Id of the last row so far.
     last: String,
@@ -44,37 +42,51 @@ pub(crate) struct PageWalk<T> {
 impl PageWalk<OrderUpdate> {
     /// Begins to read the open orders of the account.
     pub fn of_open_orders() -> Self {
-        Self::new(format!("/api/v5/trade/orders-pending?limit={PAGE}"))
+        Self::new(RestLimit::OpenOrders, format!("/api/v5/trade/orders-pending?limit={PAGE}"))
     }
 }
 
 impl PageWalk<FillRow> {
     /// Begins to read the fills of the account since a time of OKX, in nanoseconds since the Unix epoch.
     pub fn of_fills_since(venue_ns: u64) -> Self {
-        Self::new(format!("/api/v5/trade/fills?begin={}&limit={PAGE}", venue_ns / 1_000_000))
+        let begin_ms = venue_ns / 1_000_000;
+        Self::new(RestLimit::Fills, format!("/api/v5/trade/fills?begin={begin_ms}&limit={PAGE}"))
     }
 
-    /// Begins to read the fills of an order, by OKX's own id of it.
-    pub fn of_order(kind: &str, venue_id: u64) -> Self {
-        let kind = if kind.is_empty() { String::new() } else { format!("instType={kind}&") };
-        Self::new(format!("/api/v5/trade/fills?{kind}ordId={venue_id}&limit={PAGE}"))
+    /// Begins to read the fills of an order, by OKX's own id of it: those of three days, or those of three months,
+    /// which OKX lists by the type of the instrument only.
+    pub fn of_order(kind: &str, venue_id: u64, is_of_history: bool) -> Self {
+        let order = format!("ordId={venue_id}&limit={PAGE}");
+        match (kind, is_of_history) {
+            ("", _) => Self::new(RestLimit::Fills, format!("/api/v5/trade/fills?{order}")),
+            (kind, false) => Self::new(RestLimit::Fills, format!("/api/v5/trade/fills?instType={kind}&{order}")),
+            (kind, true) => {
+                let path = format!("/api/v5/trade/fills-history?instType={kind}&{order}");
+                Self::new(RestLimit::FillsHistory, path)
+            }
+        }
     }
 }
 
 impl<T: PageRow> PageWalk<T> {
-    fn new(path: String) -> Self {
-        Self { path, rows: Vec::new(), last: String::new(), pages: 0, call: None }
+    fn new(limit: RestLimit, path: String) -> Self {
+        Self { path, limit, rows: Vec::new(), last: String::new(), pages: 0, call: None }
+    }
+
+    /// Returns the number of pages that have arrived.
+    pub fn pages(&self) -> usize {
+        self.pages
     }
 
     /// Takes the next step. Returns all rows once the last page is there. After a failure that may pass, the next call
     /// requests the same page again.
     pub fn advance(&mut self, rest: &mut SignedRest, ledger: &OrderLedger) -> Result<Option<Vec<T>>, RestFailure> {
         let Some(call) = &mut self.call else {
-            if !rest.has_room(T::LIMIT) {
+            if !rest.has_room(self.limit) {
                 return Ok(None);
             }
             let after = if self.last.is_empty() { String::new() } else { format!("&after={}", self.last) };
-            self.call = rest.start(T::LIMIT, HttpRequest::get(&format!("{}{after}", self.path)));
+            self.call = rest.start(self.limit, HttpRequest::get(&format!("{}{after}", self.path)));
             return Ok(None);
         };
         let Some(answer) = rest.finish(call) else { return Ok(None) };
@@ -95,8 +107,6 @@ impl<T: PageRow> PageWalk<T> {
 }
 
 impl PageRow for OrderUpdate {
-    const LIMIT: RestLimit = RestLimit::OpenOrders;
-
     fn read_page(response: &HttpResponse, ledger: &OrderLedger) -> Result<Page<Self>, RestFailure> {
         let rows: Vec<RawOrder<'_>> = read_rows(response)?;
         let last = rows.last().map_or(String::new(), |row| row.ord_id.clone().into_owned());
@@ -107,8 +117,6 @@ impl PageRow for OrderUpdate {
 }
 
 impl PageRow for FillRow {
-    const LIMIT: RestLimit = RestLimit::Fills;
-
     fn read_page(response: &HttpResponse, ledger: &OrderLedger) -> Result<Page<Self>, RestFailure> {
         let rows: Vec<RawFill<'_>> = read_rows(response)?;
         let last = rows.last().map_or(String::new(), |row| row.bill_id.clone().into_owned());

@@ -23,6 +23,8 @@ const IN_DOUBT: [u32; 11] = [50001, 50004, 50013, 50026, 50042, 50071, 51011, 51
 const ENDED: [u32; 10] = [51400, 51401, 51402, 51405, 51410, 51412, 51416, 51503, 51509, 51510];
 /// Codes of a request that names an order or an instrument that OKX does not have.
 const UNKNOWN: [u32; 3] = [51001, 51063, NO_SUCH_ORDER];
+/// Codes of a request, a subscription or a login that comes too soon after others.
+const TOO_FREQUENT: [u32; 5] = [50011, 50040, 50061, 60014, 60023];
 
 /// Effect of a refused request on its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +39,11 @@ pub(crate) enum RefusalEffect {
 pub(crate) fn effect_of(code: u32) -> RefusalEffect {
     let is_refusal = matches!(code, 50_000..=60_999) && !IN_DOUBT.contains(&code);
     if is_refusal { RefusalEffect::Refused } else { RefusalEffect::InDoubt }
+}
+
+/// Returns whether a code asks for a slower pace.
+pub(crate) fn is_too_frequent(code: u32) -> bool {
+    TOO_FREQUENT.contains(&code)
 }
 
 /// Returns the reason of a new order that OKX refuses.

@@ -26,6 +26,11 @@ impl Reconciliation {
         Self { open_orders: PageWalk::of_open_orders(), fills, found: None, changed: HashSet::new() }
     }
 
+    /// Returns the number of pages that have arrived of the lists that are not complete.
+    pub fn pages(&self) -> usize {
+        self.open_orders.pages() + self.fills.as_ref().map_or(0, PageWalk::pages)
+    }
+
     /// Notes that a row about an order has arrived.
     pub fn note_change(&mut self, order: u64) {
         self.changed.insert(order);

@@ -9,14 +9,16 @@
 //! ```
 
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, NewOrder, OrderType, ReplaceOrder, SelfTradeMode, Side, TimeInForce,
-    TradeMode,
+    AccountId, CancelOrder, ClientOrderId, NewOrder, OrderType, ReplaceOrder, Request, SelfTradeMode, Side,
+    TimeInForce, TradeMode, push_decimal, push_unsigned,
 };
 
-use crate::decimal::{push_decimal, push_unsigned};
 use crate::order_naming::{OrderNaming, push_request};
 use crate::reasons::{NO_MULTIPLE, NOT_SUPPORTED};
 use crate::traded_instruments::TradedInstrument;
+
+/// Room of the buffer from the begin on, in bytes: the longest request of OKX's longest names fits.
+const ROOM: usize = 512;
 
 /// Refusal of a request that was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +34,20 @@ const BETWEEN_LOTS: LocalRefusal =
 /// OKX has no such combination.
 const NO_SUCH_TYPE: LocalRefusal =
     LocalRefusal { reason: NOT_SUPPORTED, text: "OKX has no order of this type, time in force and post-only" };
+const NOT_AT_OKX: LocalRefusal =
+    LocalRefusal { reason: NOT_SUPPORTED, text: "the line to OKX cannot send this kind of request" };
 
 /// Writer of requests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RequestWriter {
     text: String,
     naming: OrderNaming,
+}
+
+impl Default for RequestWriter {
+    fn default() -> Self {
+        Self { text: String::with_capacity(ROOM), naming: OrderNaming::default() }
+    }
 }
 
 impl RequestWriter {
@@ -52,9 +62,34 @@ impl RequestWriter {
         &self.text
     }
 
-    /// Writes a new order, which OKX drops if it arrives after `expires_ms`.
+    /// Writes a request. OKX drops a new order and an amendment that arrive after `expires_ms`.
     #[inline]
-    pub fn write_new(
+    pub fn write(
+        &mut self,
+        number: u64,
+        request: &Request,
+        instrument: &TradedInstrument,
+        expires_ms: u64,
+    ) -> Result<(), LocalRefusal> {
+        match request {
+            Request::New(new) => self.write_new(number, new, instrument, expires_ms),
+            Request::Replace(replace) => self.write_replace(number, replace, instrument, expires_ms),
+            Request::Cancel(cancel) => {
+                self.write_cancel(number, cancel, instrument);
+                Ok(())
+            }
+            Request::Conditional(_)
+            | Request::ReplaceConditional(_)
+            | Request::MassCancel(_)
+            | Request::Status(_)
+            | Request::Extended(_)
+            | Request::ByTextId(_) => Err(NOT_AT_OKX),
+        }
+    }
+
+    /// Writes a new order.
+    #[inline]
+    fn write_new(
         &mut self,
         number: u64,
         new: &NewOrder,
@@ -88,7 +123,7 @@ impl RequestWriter {
 
     /// Writes an amendment. OKX's new size is the total, as that of the request.
     #[inline]
-    pub fn write_replace(
+    fn write_replace(
         &mut self,
         number: u64,
         replace: &ReplaceOrder,
@@ -109,7 +144,7 @@ impl RequestWriter {
 
     /// Writes a cancel.
     #[inline]
-    pub fn write_cancel(&mut self, number: u64, cancel: &CancelOrder, instrument: &TradedInstrument) {
+    fn write_cancel(&mut self, number: u64, cancel: &CancelOrder, instrument: &TradedInstrument) {
         self.begin(number, "cancel-order", None, instrument);
         self.order_field(cancel.account, cancel.original);
         self.text.push_str("}]}");

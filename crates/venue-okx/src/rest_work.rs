@@ -8,6 +8,7 @@ use crate::config::{OkxLineConfig, OkxLineError};
 use crate::dead_man_switch::DeadManSwitch;
 use crate::inquiries::{Inquiries, InquiryTimes};
 use crate::order_ledger::OrderLedger;
+use crate::order_table::OrderEntry;
 use crate::order_update::OrderUpdate;
 use crate::signed_rest::SignedRest;
 
@@ -16,8 +17,6 @@ const EXPIRY_MARGIN_NS: u64 = 2_000_000_000;
 /// Time for which the states of a connect answer status requests, so that the OMS's questions after a connect cost ten
 /// requests for a thousand orders.
 const FOUND_NS: u64 = 10_000_000_000;
-/// Pause before fills are asked for that the orders channel may still bring.
-const FILLS_PAUSE_NS: u64 = 1_000_000_000;
 
 /// Work over REST.
 #[derive(Debug)]
@@ -45,16 +44,24 @@ impl RestWork {
             all_orders: AllOrders::default(),
             dead_man: config.cancel_all_after_s.map(|seconds| DeadManSwitch::new(seconds, clock.calibration())),
             expiry: clock.calibration().ticks_of_ns(expiry_ns),
-            fills_pause: clock.calibration().ticks_of_ns(FILLS_PAUSE_NS),
+            fills_pause: clock.calibration().ticks_of_ns(config.fills_pause_ns),
             line_began: clock.ticks(),
             found_until: 0,
         })
     }
 
-    /// Begins with a connection that is up; `found` are the open orders.
-    pub fn begin(&mut self, found: Vec<OrderUpdate>) {
-        let now = self.clock.ticks();
+    /// Begins with a connection that is up; `found` are the open orders. Fills that OKX has reported in sum, now or
+    /// before, are asked for.
+    pub fn begin(&mut self, found: Vec<OrderUpdate>, ledger: &mut OrderLedger) {
+        let times = self.times();
+        let now = times.now;
+        for state in &found {
+            ledger.orders.enter(state);
+        }
         self.inquiries.begin(found);
+        for (order, entry) in ledger.orders.lacking_fills() {
+            self.inquiries.ask_for_fills(order, entry, &times);
+        }
         self.all_orders = AllOrders::default();
         self.found_until = now + self.clock.calibration().ticks_of_ns(FOUND_NS);
         if let Some(switch) = &mut self.dead_man {
@@ -77,9 +84,10 @@ impl RestWork {
         self.all_orders.note_change(order);
     }
 
-    /// Asks for the fills of an order, if some are missing.
-    pub fn ask_for_fills(&mut self, state: &OrderUpdate) {
-        self.inquiries.ask_for_fills(state, &self.times());
+    /// Asks for the missing fills of an order.
+    pub fn ask_for_fills(&mut self, order: u64, entry: &OrderEntry) {
+        let times = self.times();
+        self.inquiries.ask_for_fills(order, entry, &times);
     }
 
     /// Takes all work further. Returns the amount of work done; the error is the reason why the line is lost.

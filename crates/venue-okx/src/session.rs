@@ -2,7 +2,8 @@
 //! does no I/O over the socket: texts wait in it to be sent, and each end is a sentence.
 //!
 //! ```text
-//!   Down ──connect──> Connecting ──socket up, OKX's time known──> LoggingIn ──acknowledged──> Subscribing
+//!   Down ──connect──> Paused ──its time is over──> Connecting
+//!     Connecting ──socket up, OKX's time known──> LoggingIn ──acknowledged──> Subscribing
 //!     Subscribing ──acknowledged──> Reconciling ──lists read──> Up ──OKX announces an upgrade──> Draining
 //!     any ──refusal, silence, loss, too late──> Down
 //! ```
@@ -17,17 +18,18 @@ use zeroize::Zeroizing;
 
 use crate::clock_check::{TIME_PATH, clock_offset};
 use crate::config::{OkxLineConfig, OkxLineError};
+use crate::connect_pacer::ConnectPacer;
 use crate::credentials::ApiCredentials;
 use crate::frames::{LineFrame, RequestAnswer, read_frame};
 use crate::order_ledger::OrderLedger;
 use crate::order_limits::OrderLimits;
 use crate::order_naming::OrderNaming;
-use crate::order_table::{OrderEntry, OrderTable};
-use crate::order_update::{OrderUpdate, RawOrder};
+use crate::order_table::OrderTable;
+use crate::order_update::RawOrder;
 use crate::outstanding::{OrderOperation, OutstandingRequests, SentRequest};
 use crate::ping_timer::{PingCheck, PingTimer};
 use crate::push_scan::scan_push;
-use crate::reasons::{NOT_SUPPORTED, UNKNOWN_INSTRUMENT};
+use crate::reasons::{UNKNOWN_INSTRUMENT, is_too_frequent};
 use crate::reconciliation::Reconciliation;
 use crate::report_outbox::ReportOutbox;
 use crate::request_writer::{LocalRefusal, RequestWriter};
@@ -43,16 +45,17 @@ const MAX_SHOWN: usize = 200;
 
 const UNKNOWN_HERE: LocalRefusal =
     LocalRefusal { reason: UNKNOWN_INSTRUMENT, text: "the line to OKX does not have this instrument; configure it" };
-const NOT_AT_OKX: LocalRefusal =
-    LocalRefusal { reason: NOT_SUPPORTED, text: "the line to OKX cannot send this kind of request" };
+/// Reasons of a lost socket by which a server, or a proxy before it, refuses a handshake for its rate or its load.
+const THROTTLED: [&str; 2] = ["refuses the WebSocket with status 429", "refuses the WebSocket with status 503"];
 
 /// A connection, and what the line keeps between two.
 pub(crate) struct TradingSession {
     clock: HostClock,
     times: SessionTimes,
     phase: SessionPhase,
-    /// Begin of the connect, in ticks, and the numbering of its reports.
-    began: u64,
+    /// Begin of the connect, or the arrival of the last page of its lists, in ticks.
+    progressed: u64,
+    /// Number of the connection's first report.
     next_report: u64,
     /// OKX's time from which fills can be missing; none before the first connection was up.
     missed_since_ns: Option<u64>,
@@ -65,6 +68,9 @@ pub(crate) struct TradingSession {
     ping: PingTimer,
     texts: VecDeque<Zeroizing<String>>,
     failure: Option<String>,
+    pacer: ConnectPacer,
+    /// OKX has ended this connection for its rate or its load.
+    is_throttled: bool,
     /// Pushes in another spelling than OKX's usual one, or of several rows.
     pub unusual_pushes: u64,
 }
@@ -84,6 +90,8 @@ struct SessionTimes {
 
 enum SessionPhase {
     Down,
+    /// The connect begins at this time, in ticks.
+    Paused(u64),
     /// The socket is up or not, and OKX's time is known or still to come.
     Connecting(bool, Option<PendingResponse>),
     LoggingIn,
@@ -122,7 +130,7 @@ impl TradingSession {
             clock,
             times,
             phase: SessionPhase::Down,
-            began: 0,
+            progressed: 0,
             next_report: 0,
             missed_since_ns: None,
             credentials: config.credentials.clone(),
@@ -134,11 +142,13 @@ impl TradingSession {
             ping: PingTimer::new(times.silence, times.answer),
             texts: VecDeque::new(),
             failure: None,
+            pacer: ConnectPacer::new(ticks(config.refused_pause_ns)),
+            is_throttled: false,
             unusual_pushes: 0,
         })
     }
 
-    /// Begins a connection, and forgets the last one.
+    /// Prepares a connection, which [`Self::start`] begins, and forgets the last one.
     pub fn begin(&mut self, resume: &ResumeState) {
         let naming = OrderNaming::of(resume.oms);
         if naming != self.ledger.naming {
@@ -154,8 +164,25 @@ impl TradingSession {
         self.work.rest.begin();
         self.ping = PingTimer::new(self.times.silence, self.times.answer);
         self.texts.clear();
-        (self.failure, self.began, self.next_report) = (None, self.clock.ticks(), resume.next_report);
+        (self.failure, self.is_throttled, self.next_report) = (None, false, resume.next_report);
+        self.phase = SessionPhase::Paused(self.pacer.not_before());
+    }
+
+    /// Begins the connect once its pause is over. Returns whether the socket is to be connected now.
+    pub fn start(&mut self) -> bool {
+        let SessionPhase::Paused(until) = self.phase else { return false };
+        let now = self.clock.ticks();
+        if now < until {
+            return false;
+        }
+        self.progressed = now;
         self.phase = SessionPhase::Connecting(false, Some(self.work.rest.start_public(TIME_PATH)));
+        true
+    }
+
+    /// Notes the reason why the socket was lost.
+    pub fn note_loss(&mut self, why: &str) {
+        self.is_throttled |= THROTTLED.iter().any(|refusal| why.contains(refusal));
     }
 
     /// Ends the connection.
@@ -163,6 +190,9 @@ impl TradingSession {
         if matches!(self.phase, SessionPhase::Up | SessionPhase::Draining(_)) {
             let alive_ns = self.work.rest.venue_ns(self.ping.last_received());
             self.missed_since_ns = Some(alive_ns.saturating_sub(OVERLAP_NS));
+        }
+        if !self.is_down() && (self.is_throttled || self.work.rest.is_throttled()) {
+            self.pacer.note_refusal(self.clock.ticks());
         }
         self.phase = SessionPhase::Down;
     }
@@ -220,7 +250,7 @@ impl TradingSession {
     pub fn advance(&mut self) -> Result<usize, String> {
         let now = self.clock.ticks();
         let done = match self.phase {
-            SessionPhase::Down => return Ok(0),
+            SessionPhase::Down | SessionPhase::Paused(_) => return Ok(0),
             SessionPhase::Up => self.work.advance(&mut self.ledger)?,
             SessionPhase::Draining(since) if self.is_drained(since, now) => {
                 return Err("OKX ends this connection for an upgrade; connect again".to_owned());
@@ -255,16 +285,7 @@ impl TradingSession {
         }
         let instrument = self.ledger.instruments.get(index);
         let expires_ms = self.work.rest.venue_ns(sent.at) / 1_000_000 + self.times.valid_ms;
-        let written = match request {
-            Request::New(new) => self.writer.write_new(number, new, instrument, expires_ms),
-            Request::Replace(replace) => self.writer.write_replace(number, replace, instrument, expires_ms),
-            Request::Cancel(cancel) => {
-                self.writer.write_cancel(number, cancel, instrument);
-                Ok(())
-            }
-            _ => Err(NOT_AT_OKX),
-        };
-        match written {
+        match self.writer.write(number, request, instrument, expires_ms) {
             Ok(()) => Ok(PreparedRequest::Message(sent, index)),
             Err(refusal) => Ok(self.refuse(&sent, refusal)),
         }
@@ -285,9 +306,7 @@ impl TradingSession {
         } else {
             let entry = self.ledger.orders.enter_bare(sent.order, sent.account, instrument, sent.side);
             entry.in_flight += 1;
-            if sent.operation == OrderOperation::Cancel {
-                entry.cancel = sent.id;
-            }
+            entry.add_change(sent.id, sent.operation == OrderOperation::Cancel);
         }
         self.work.note_change(sent.order);
     }
@@ -348,7 +367,8 @@ impl TradingSession {
             LineFrame::Refused { number: Some(number), code, text } if self.outstanding.is_outstanding(number) => {
                 self.take_answer(&RequestAnswer { number, code, text, received_ns: 0, sent_ns: 0 });
             }
-            LineFrame::Refused { text, .. } => {
+            LineFrame::Refused { code, text, .. } => {
+                self.is_throttled |= is_too_frequent(code);
                 let step = self.phase.name();
                 return Err(format!("OKX reports an error {step}: {}", self.shown(&text)));
             }
@@ -363,27 +383,22 @@ impl TradingSession {
         self.work.note_change(update.order);
         match &mut self.phase {
             SessionPhase::Reconciling(lists) => lists.note_change(update.order),
-            SessionPhase::Up | SessionPhase::Draining(_) => self.ask_for_missing_fills(&update),
+            SessionPhase::Up | SessionPhase::Draining(_) => self.ask_for_missing_fills(update.order),
             _ => {}
         }
         Ok(())
     }
 
     #[inline]
-    fn ask_for_missing_fills(&mut self, update: &OrderUpdate) {
-        if self.ledger.orders.get(update.order).is_some_and(OrderEntry::lacks_fills) {
-            self.work.ask_for_fills(update);
+    fn ask_for_missing_fills(&mut self, order: u64) {
+        if let Some(entry) = self.ledger.orders.get(order).filter(|entry| entry.lacks_fills()) {
+            self.work.ask_for_fills(order, entry);
         }
     }
 
     fn take_answer(&mut self, answer: &RequestAnswer) {
         let Some(request) = self.outstanding.settle(answer.number) else { return };
-        if let Some(entry) = self.ledger.orders.get_mut(request.order) {
-            entry.in_flight = entry.in_flight.saturating_sub(1);
-        }
-        if answer.code != 0 {
-            self.ledger.apply_refusal(&request, answer);
-        }
+        self.ledger.apply_answer(&request, answer);
         self.acknowledge();
     }
 
@@ -396,6 +411,7 @@ impl TradingSession {
 
     fn reconcile(&mut self) {
         if matches!(self.phase, SessionPhase::Subscribing) {
+            self.progressed = self.clock.ticks();
             self.phase = SessionPhase::Reconciling(Box::new(Reconciliation::begin(self.missed_since_ns)));
         }
     }
@@ -419,6 +435,7 @@ impl TradingSession {
             SessionPhase::Connecting(is_open, time) => {
                 if let Some(answer) = time.as_mut().and_then(PendingResponse::try_take) {
                     *time = None;
+                    self.work.rest.note_throttling(&answer);
                     let offset_ns = clock_offset(answer, &self.clock, self.times.max_clock_offset_ns)?;
                     self.work.rest.set_offset(offset_ns);
                 }
@@ -430,20 +447,32 @@ impl TradingSession {
                 }
             }
             SessionPhase::Reconciling(lists) => {
+                let pages = lists.pages();
                 if let Some(found) = lists.advance(&mut self.work.rest, &mut self.ledger)? {
-                    self.work.begin(found);
+                    self.work.begin(found, &mut self.ledger);
                     self.ledger.outbox.open(self.next_report);
+                    self.pacer.note_up();
                     self.phase = SessionPhase::Up;
+                    return Ok(1);
+                }
+                if lists.pages() != pages {
+                    // A list may be long after a busy outage: each page has the time of a connect.
+                    self.progressed = now;
                     return Ok(1);
                 }
             }
             _ => {}
         }
-        if now.saturating_sub(self.began) > self.times.connect_timeout {
-            let (limit_ms, step) = (self.times.connect_timeout_ns / 1_000_000, self.phase.name());
-            return Err(format!("the line is not up within {limit_ms} ms, {step}; check the addresses"));
+        if now.saturating_sub(self.progressed) <= self.times.connect_timeout {
+            return Ok(0);
         }
-        Ok(0)
+        let limit_ms = self.times.connect_timeout_ns / 1_000_000;
+        Err(match &self.phase {
+            SessionPhase::Reconciling(_) => {
+                format!("OKX has sent no page of its lists for {limit_ms} ms; check the address of REST")
+            }
+            phase => format!("the line is not up within {limit_ms} ms, {}; check the addresses", phase.name()),
+        })
     }
 
     /// Checks that OKX answers, and sends a ping if it is silent.
@@ -483,6 +512,7 @@ impl SessionPhase {
     fn name(&self) -> &'static str {
         match self {
             Self::Down => "while it is down",
+            Self::Paused(_) => "before the connect",
             Self::Connecting(false, _) => "before the connection was up",
             Self::Connecting(true, _) => "before OKX's time was known",
             Self::LoggingIn => "at the login",

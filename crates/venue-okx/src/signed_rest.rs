@@ -12,12 +12,13 @@ use tickpath_web_client::{HttpError, HttpRequest, HttpResponse, HttpsClient, Pen
 
 use crate::config::{OkxLineConfig, OkxLineError};
 use crate::credentials::ApiCredentials;
-use crate::reasons::{NO_SUCH_ORDER, read_code};
+use crate::reasons::{NO_SUCH_ORDER, is_too_frequent, read_code};
 use crate::request_window::RequestWindow;
 use crate::signature::signed;
 
 /// Requests of a kind in two seconds.
 const MAX_REQUESTS: usize = 60;
+const MAX_HISTORY_REQUESTS: usize = 10;
 /// Requests at a time.
 const MAX_IN_FLIGHT: usize = 4;
 /// Pauses after a failure: the first, and the longest.
@@ -35,8 +36,10 @@ pub(crate) enum RestLimit {
     Order(usize),
     /// Open orders.
     OpenOrders,
-    /// Fills.
+    /// Fills of three days.
     Fills,
+    /// Fills of three months.
+    FillsHistory,
     /// A request that the line sends so rarely that it needs no limit.
     Rare,
 }
@@ -67,11 +70,14 @@ pub(crate) struct SignedRest {
     offset_ns: i64,
     in_flight: usize,
     failures: u32,
+    /// OKX has refused the last request of this connection for its rate or for its own load.
+    is_throttled: bool,
     /// Time until which no request is started, in ticks.
     paused_until: u64,
     orders: Vec<RequestWindow>,
     open_orders: RequestWindow,
     fills: RequestWindow,
+    fills_history: RequestWindow,
 }
 
 #[derive(Deserialize)]
@@ -86,7 +92,7 @@ struct RestAnswer<'a, T> {
 impl SignedRest {
     /// Makes the interface. No connection is made yet.
     pub fn new(config: &OkxLineConfig, instruments: usize, clock: HostClock) -> Result<Self, OkxLineError> {
-        let window = || RequestWindow::new(MAX_REQUESTS, clock.calibration());
+        let window = |max_requests| RequestWindow::new(max_requests, clock.calibration());
         Ok(Self {
             client: HttpsClient::new(&config.rest_url, config.ca.as_deref())?,
             credentials: config.credentials.clone(),
@@ -95,16 +101,28 @@ impl SignedRest {
             offset_ns: 0,
             in_flight: 0,
             failures: 0,
+            is_throttled: false,
             paused_until: 0,
-            orders: (0..instruments).map(|_| window()).collect(),
-            open_orders: window(),
-            fills: window(),
+            orders: (0..instruments).map(|_| window(MAX_REQUESTS)).collect(),
+            open_orders: window(MAX_REQUESTS),
+            fills: window(MAX_REQUESTS),
+            fills_history: window(MAX_HISTORY_REQUESTS),
         })
     }
 
-    /// Forgets the requests of the last connection.
+    /// Forgets the requests of the last connection. A pause after a failure lasts.
     pub fn begin(&mut self) {
-        (self.in_flight, self.failures, self.paused_until) = (0, 0, 0);
+        (self.in_flight, self.failures, self.is_throttled) = (0, 0, false);
+    }
+
+    /// Notes whether OKX refuses a request for its rate or for its own load.
+    pub fn note_throttling(&mut self, answer: &Result<HttpResponse, HttpError>) {
+        self.is_throttled = answer.as_ref().is_ok_and(is_throttling);
+    }
+
+    /// Returns whether OKX has refused the last request of this connection for its rate or for its own load.
+    pub fn is_throttled(&self) -> bool {
+        self.is_throttled
     }
 
     /// Sets the offset of OKX's clock.
@@ -162,6 +180,7 @@ impl SignedRest {
     }
 
     fn judge(&mut self, answer: Result<HttpResponse, HttpError>) -> Result<HttpResponse, RestFailure> {
+        self.note_throttling(&answer);
         let judged = match answer {
             Err(error) => Err(RestFailure::Passing(error.0)),
             Ok(response) => match read_rows::<IgnoredAny>(&response) {
@@ -195,9 +214,15 @@ impl SignedRest {
             RestLimit::Order(instrument) => self.orders.get_mut(instrument),
             RestLimit::OpenOrders => Some(&mut self.open_orders),
             RestLimit::Fills => Some(&mut self.fills),
+            RestLimit::FillsHistory => Some(&mut self.fills_history),
             RestLimit::Rare => None,
         }
     }
+}
+
+fn is_throttling(response: &HttpResponse) -> bool {
+    let answer = serde_json::from_slice::<RestAnswer<'_, IgnoredAny>>(&response.body);
+    matches!(response.status, 429 | 503) || answer.is_ok_and(|answer| is_too_frequent(read_code(&answer.code)))
 }
 
 /// Reads the rows of an answer.

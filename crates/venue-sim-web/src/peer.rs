@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::PollFlags;
 use tickpath_clock::{Clock, HostClock};
+use tickpath_web_client::FrameArrival;
 use tungstenite::error::ProtocolError;
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::frame::coding::CloseCode;
@@ -103,12 +104,8 @@ impl WebPeer {
 
     /// Returns the socket and the events to poll for; none once the connection is over.
     pub(crate) fn interest(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
-        let (stream, reads) = match &self.stage {
-            PeerStage::Http(exchange) => (&exchange.stream, true),
-            PeerStage::Socket(socket) => (socket.get_ref(), true),
-            PeerStage::Ending(ending) => (&ending.stream, !ending.has_read_all),
-            PeerStage::Over => return None,
-        };
+        let reads = !matches!(&self.stage, PeerStage::Ending(ending) if ending.has_read_all);
+        let stream = self.stream()?;
         let mut events = PollFlags::empty();
         events.set(PollFlags::IN, reads);
         events.set(PollFlags::OUT, stream.has_unsent());
@@ -129,6 +126,16 @@ impl WebPeer {
     pub(crate) fn take_end(&mut self) -> bool {
         let is_open = matches!(&self.stage, PeerStage::Socket(socket) if socket.can_write());
         !is_open && mem::replace(&mut self.is_announced, false)
+    }
+
+    /// Returns the stamps of the read that brought the last input.
+    pub(crate) fn arrival(&self) -> FrameArrival {
+        self.stream().map(PeerStream::arrival).unwrap_or_default()
+    }
+
+    /// Returns when bytes were last ready for the socket, in ticks.
+    pub(crate) fn last_ready(&self) -> u64 {
+        self.stream().map_or(0, PeerStream::last_ready)
     }
 
     /// Begins a turn: sends pending output, and permits to read again.
@@ -251,6 +258,15 @@ impl WebPeer {
             && mem::replace(&mut self.is_idle, false)
         {
             self.deadline = limits.deadline(limits.handshake_ns);
+        }
+    }
+
+    fn stream(&self) -> Option<&PeerStream> {
+        match &self.stage {
+            PeerStage::Http(exchange) => Some(&exchange.stream),
+            PeerStage::Socket(socket) => Some(socket.get_ref()),
+            PeerStage::Ending(ending) => Some(&ending.stream),
+            PeerStage::Over => None,
         }
     }
 

@@ -3,11 +3,13 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rustls::{Error, ServerConfig, ServerConnection};
+use tickpath_clock::HostClock;
+use tickpath_web_client::{FrameArrival, TimedStream};
 
 /// Max bytes of unsent output before a write; more ends the connection.
 const MAX_UNSENT_BYTES: usize = 8 << 20;
@@ -18,7 +20,7 @@ const TURN_BYTES: usize = 256 << 10;
 
 /// A stream to a client.
 pub(crate) struct PeerStream {
-    tcp: TcpStream,
+    tcp: TimedStream,
     tls: Option<Box<ServerConnection>>,
     /// Output that neither TLS nor the socket has taken.
     unsent: VecDeque<u8>,
@@ -28,9 +30,19 @@ pub(crate) struct PeerStream {
 
 impl PeerStream {
     /// Wraps a non-blocking stream. With a configuration the client must begin with a TLS handshake.
-    pub(crate) fn new(tcp: TcpStream, tls: Option<&Arc<ServerConfig>>) -> Result<Self, Error> {
+    pub(crate) fn new(tcp: TcpStream, tls: Option<&Arc<ServerConfig>>, clock: HostClock) -> Result<Self, Error> {
         let tls = tls.map(|config| ServerConnection::new(config.clone())).transpose()?.map(Box::new);
-        Ok(Self { tcp, tls, unsent: VecDeque::new(), allowance: TURN_BYTES })
+        Ok(Self { tcp: TimedStream::new(tcp, clock), tls, unsent: VecDeque::new(), allowance: TURN_BYTES })
+    }
+
+    /// Returns the stamps of the last read that brought bytes.
+    pub(crate) fn arrival(&self) -> FrameArrival {
+        self.tcp.arrival()
+    }
+
+    /// Returns when bytes were last ready for the socket, in ticks.
+    pub(crate) fn last_ready(&self) -> u64 {
+        self.tcp.last_ready()
     }
 
     /// Begins a turn: reads may take bytes from the socket again.
@@ -71,7 +83,7 @@ impl PeerStream {
             tls.send_close_notify();
             push_records(&mut self.tcp, tls)?;
         }
-        self.tcp.shutdown(Shutdown::Write)
+        self.tcp.finish()
     }
 
     fn read_secure(&mut self, room: &mut [u8]) -> io::Result<usize> {
@@ -147,7 +159,7 @@ impl AsFd for PeerStream {
 }
 
 /// Passes bytes to the socket, through TLS if there is any. Returns the number of bytes taken.
-fn pass_on(tcp: &mut TcpStream, tls: Option<&mut ServerConnection>, bytes: &[u8]) -> io::Result<usize> {
+fn pass_on(tcp: &mut TimedStream, tls: Option<&mut ServerConnection>, bytes: &[u8]) -> io::Result<usize> {
     let Some(tls) = tls else { return write_now(tcp, bytes) };
     let mut taken = 0;
     while push_records(tcp, tls)? && taken < bytes.len() {
@@ -160,7 +172,7 @@ fn pass_on(tcp: &mut TcpStream, tls: Option<&mut ServerConnection>, bytes: &[u8]
 }
 
 /// Sends the records of TLS as far as the socket takes them. Returns true if none is left.
-fn push_records(tcp: &mut TcpStream, tls: &mut ServerConnection) -> io::Result<bool> {
+fn push_records(tcp: &mut TimedStream, tls: &mut ServerConnection) -> io::Result<bool> {
     while tls.wants_write() {
         match tls.write_tls(tcp) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -173,7 +185,7 @@ fn push_records(tcp: &mut TcpStream, tls: &mut ServerConnection) -> io::Result<b
     Ok(true)
 }
 
-fn write_now(tcp: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+fn write_now(tcp: &mut TimedStream, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match tcp.write(bytes) {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}

@@ -47,6 +47,11 @@ impl WebSender<'_> {
         }
     }
 
+    /// Returns when bytes were ready for a socket for the last time, in ticks of the host's clock; zero for never.
+    pub fn last_ready(&self) -> u64 {
+        self.peers.values().map(WebPeer::last_ready).max().unwrap_or(0)
+    }
+
     fn send(&mut self, to: ConnectionId, message: impl FnOnce() -> Message) {
         if let Some(peer) = self.peers.get_mut(&to) {
             peer.send(message());

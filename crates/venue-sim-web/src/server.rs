@@ -157,7 +157,7 @@ impl WebServer {
             return;
         }
         let config = self.identity.as_ref().map(|identity| &identity.config);
-        let Ok(stream) = PeerStream::new(tcp, config) else { return };
+        let Ok(stream) = PeerStream::new(tcp, config, self.limits.clock) else { return };
         self.accepted += 1;
         self.peers.insert(ConnectionId(self.accepted), WebPeer::new(stream, &self.limits));
     }
@@ -172,6 +172,9 @@ impl WebServer {
             let Some(peer) = self.peers.get_mut(&id) else { break };
             let Some(input) = peer.next_input(&self.limits) else { break };
             done += 1;
+            if matches!(input, PeerInput::Request(_) | PeerInput::Text(_)) {
+                service.arrived(id, peer.arrival());
+            }
             match input {
                 PeerInput::Request(request) => self.handle_request(id, &request, service),
                 PeerInput::Text(text) => service.text(id, &text, &mut self.sender()),

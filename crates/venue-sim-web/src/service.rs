@@ -1,5 +1,7 @@
 //! The contract of a protocol on top of the server.
 
+use tickpath_web_client::FrameArrival;
+
 use crate::{ConnectionId, WebAnswer, WebRequest, WebSender};
 
 /// The protocol of an exchange on top of the server.
@@ -10,6 +12,9 @@ pub trait WebService {
     /// Accepts a WebSocket at the path of the request, or refuses it with an answer. An accepted connection is up when
     /// the call returns.
     fn upgrade(&mut self, id: ConnectionId, request: &WebRequest<'_>) -> Result<(), WebAnswer>;
+
+    /// Learns when the request or the text message that follows has arrived.
+    fn arrived(&mut self, _id: ConnectionId, _at: FrameArrival) {}
 
     /// Takes a text message.
     fn text(&mut self, id: ConnectionId, text: &str, out: &mut WebSender<'_>);

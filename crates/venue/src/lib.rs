@@ -148,6 +148,17 @@ pub enum LineEvent<'a> {
     },
 }
 
+/// Times of the last request that a line over a socket has sent, in ticks of this host's clock; zero before the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SendStamps {
+    /// The message was written as text.
+    pub encoded: u64,
+    /// Its bytes were ready for the socket, framed and encrypted.
+    pub ready: u64,
+    /// The message was with the operating system, or waited in the line because the socket was full.
+    pub written: u64,
+}
+
 /// The end of a connection, with its reason as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -53,5 +53,5 @@ mod websocket;
 pub use config::WebSocketConfig;
 pub use error::{HttpError, WebClientError, WebSocketLost, WebSocketSendError};
 pub use https::{HttpRequest, HttpResponse, HttpsClient, PendingResponse};
-pub use timed_stream::FrameArrival;
-pub use websocket::{WebSocketClient, WebSocketEvent};
+pub use timed_stream::{FrameArrival, TimedStream};
+pub use websocket::{UpgradeRefusal, WebSocketClient, WebSocketEvent};

@@ -25,6 +25,15 @@ impl WebStream {
         }
     }
 
+    /// Returns when the bytes of the last write were ready for the socket, in ticks; zero before the first.
+    #[inline]
+    pub(crate) fn last_ready(&self) -> u64 {
+        match self {
+            Self::Plain(tcp) => tcp.last_ready(),
+            Self::Secure(stream) => stream.last_ready,
+        }
+    }
+
     /// Returns whether TLS has output that the socket has not taken.
     #[inline]
     pub(crate) fn wants_write(&self) -> bool {
@@ -84,11 +93,13 @@ impl AsFd for WebStream {
 pub(crate) struct SecureStream {
     tls: ClientConnection,
     tcp: TimedStream,
+    /// When the last bytes were encrypted, in ticks.
+    last_ready: u64,
 }
 
 impl SecureStream {
     pub(crate) fn new(tcp: TimedStream, config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Error> {
-        Ok(Self { tls: ClientConnection::new(config, name)?, tcp })
+        Ok(Self { tls: ClientConnection::new(config, name)?, tcp, last_ready: 0 })
     }
 
     /// Continues the handshake as far as the server has answered. Returns true when the handshake is done.
@@ -154,6 +165,7 @@ impl Write for SecureStream {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let written = self.tls.writer().write(bytes)?;
+        self.last_ready = self.tcp.ticks();
         // The bytes are taken, whether or not the socket takes them now; a failure shows at the next write.
         let _ = self.push();
         Ok(written)

@@ -1,7 +1,7 @@
 //! A non-blocking TCP stream that keeps the kernel's receive time of the bytes that it read last.
 
 use std::io::{self, IoSliceMut, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nix::cmsg_space;
@@ -23,26 +23,46 @@ pub struct FrameArrival {
     pub read: u64,
 }
 
-pub(crate) struct TimedStream {
+/// A non-blocking TCP stream, which stamps what it reads and writes.
+pub struct TimedStream {
     tcp: TcpStream,
     clock: HostClock,
     /// Room for the kernel's times; on the heap, where it is aligned.
     control: Vec<u8>,
     last: FrameArrival,
+    /// Begin of the last write, in ticks.
+    last_ready: u64,
 }
 
 impl TimedStream {
     /// Wraps a non-blocking stream. A kernel that has no receive times is no error: their stamps are zero.
-    pub(crate) fn new(tcp: TcpStream, clock: HostClock) -> Self {
+    pub fn new(tcp: TcpStream, clock: HostClock) -> Self {
         let wanted = TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
         let _ = setsockopt(&tcp, Timestamping, &wanted);
-        Self { tcp, clock, control: cmsg_space!(Timestamps), last: FrameArrival::default() }
+        Self { tcp, clock, control: cmsg_space!(Timestamps), last: FrameArrival::default(), last_ready: 0 }
     }
 
     /// Returns the stamps of the last read that brought bytes.
     #[inline]
-    pub(crate) fn arrival(&self) -> FrameArrival {
+    pub fn arrival(&self) -> FrameArrival {
         self.last
+    }
+
+    /// Returns the begin of the last write, in ticks; zero before the first.
+    #[inline]
+    pub fn last_ready(&self) -> u64 {
+        self.last_ready
+    }
+
+    /// Returns the time of the stream's clock.
+    #[inline]
+    pub(crate) fn ticks(&self) -> u64 {
+        self.clock.ticks()
+    }
+
+    /// Ends the output.
+    pub fn finish(&self) -> io::Result<()> {
+        self.tcp.shutdown(Shutdown::Write)
     }
 }
 
@@ -74,6 +94,7 @@ impl Read for TimedStream {
 impl Write for TimedStream {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.last_ready = self.clock.ticks();
         loop {
             match self.tcp.write(bytes) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

@@ -18,6 +18,7 @@ use tickpath_clock::{Clock, HostClock};
 use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config, describe_error, server_name};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::handshake::MidHandshake;
+use tungstenite::http::header::RETRY_AFTER;
 use tungstenite::http::{HeaderMap, HeaderName, HeaderValue};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, WebSocketConfig as ProtocolLimits};
@@ -51,6 +52,16 @@ pub struct WebSocketClient {
     began: u64,
     state: ClientState,
     unsent: Unsent,
+    refusal: Option<UpgradeRefusal>,
+}
+
+/// Answer of a server that has not upgraded a connection to a WebSocket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpgradeRefusal {
+    /// Status of HTTP.
+    pub status: u16,
+    /// Seconds until the next attempt, as the server demands them (`Retry-After`).
+    pub retry_after_s: Option<u64>,
 }
 
 /// An event of a WebSocket connection.
@@ -111,12 +122,18 @@ impl WebSocketClient {
             began: 0,
             state: ClientState::Down,
             unsent: Unsent::Nothing,
+            refusal: None,
         })
     }
 
     /// Returns the URL without its query, which may hold a key.
     pub fn address(&self) -> &str {
         &self.destination.target.shown
+    }
+
+    /// Returns how the server has refused to upgrade the last connect; none if it has not.
+    pub fn refusal(&self) -> Option<UpgradeRefusal> {
+        self.refusal
     }
 
     /// Sets the URL of the next connect. A connection keeps its own.
@@ -134,6 +151,7 @@ impl WebSocketClient {
     /// reason of the failure.
     pub fn connect(&mut self) {
         self.close();
+        self.refusal = None;
         if let Some(next) = self.next.take() {
             self.destination = next;
         }
@@ -164,6 +182,16 @@ impl WebSocketClient {
     #[inline]
     pub fn send_text(&mut self, text: &str) -> Result<(), WebSocketSendError> {
         self.send(Message::text(text))
+    }
+
+    /// Returns when the bytes of the last message were ready for the socket, framed and encrypted, in ticks; zero before
+    /// the first.
+    #[inline]
+    pub fn last_ready(&self) -> u64 {
+        match &self.state {
+            ClientState::Up(socket) => socket.get_ref().last_ready(),
+            _ => 0,
+        }
     }
 
     /// Sends a ping without content.
@@ -218,7 +246,7 @@ impl WebSocketClient {
     }
 
     /// Takes the next step of a connect, if the server has answered the last one. Returns whether it has.
-    fn step(&self, state: ClientState) -> Result<(ClientState, bool), String> {
+    fn step(&mut self, state: ClientState) -> Result<(ClientState, bool), String> {
         let host = &self.destination.target.host;
         match state {
             ClientState::Failed(why) => Err(why),
@@ -234,7 +262,10 @@ impl WebSocketClient {
             ClientState::Upgrading(upgrade) => match upgrade.handshake() {
                 Ok((socket, _)) => Ok((ClientState::Up(Box::new(socket)), true)),
                 Err(HandshakeError::Interrupted(upgrade)) => Ok((ClientState::Upgrading(Box::new(upgrade)), false)),
-                Err(HandshakeError::Failure(e)) => Err(upgrade_failure(&e, host)),
+                Err(HandshakeError::Failure(e)) => {
+                    self.refusal = refusal_of(&e);
+                    Err(upgrade_failure(&e, host))
+                }
             },
             state @ (ClientState::Down | ClientState::Up(_)) => Ok((state, false)),
         }
@@ -375,6 +406,14 @@ impl Unsent {
             Err(e) => Self::Broken(loss(&e, host)),
         };
     }
+}
+
+/// Returns the status and the demanded pause of an answer that is no upgrade.
+fn refusal_of(error: &Error) -> Option<UpgradeRefusal> {
+    let Error::Http(response) = error else { return None };
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let retry_after_s = retry_after.and_then(|seconds| seconds.trim().parse().ok());
+    Some(UpgradeRefusal { status: response.status().as_u16(), retry_after_s })
 }
 
 fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, WebClientError> {

@@ -1,6 +1,7 @@
 //! `tickpath bench`: one module per workload.
 
 pub mod clients;
+mod exchange_path;
 pub mod host;
 pub mod measure;
 pub mod orders;
@@ -16,9 +17,10 @@ use measure::measure;
 use tickpath_cli_terminal::outcome::CliOutcome;
 
 /// Roles of all workloads' processes; each new workload adds a line.
-pub const ROLES: [&[RoleEntry]; 5] = [
+pub const ROLES: [&[RoleEntry]; 6] = [
     tickpath_lab_harness::ROLES,
     tickpath_lab_bus::ROLES,
+    tickpath_lab_exchange::ROLES,
     tickpath_lab_path::ROLES,
     tickpath_lab_redis::ROLES,
     tickpath_lab_check::ROLES,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tickpath_clock::{Priority, Wait};
 use tickpath_lab_compare::{compare_turns, in_turn};
+use tickpath_lab_exchange::{ExchangeClient, ViaExchange};
 use tickpath_lab_harness::{Lab, host, keep_runs};
 use tickpath_lab_path::TradingClient;
 use tickpath_lab_path::path::{self, TickSource};
@@ -29,9 +30,14 @@ pub struct PathArgs {
     #[arg(long, value_name = "URL", default_value = "shm://", value_parser = bus_url)]
     pub target: Vec<String>,
     /// Language of the strategy: rust, or python with the package tickpath. May be a list, and then the clients take
-    /// turns. With any client but rust, each is a process of its own, which logs on to its OMS over shared memory
-    #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = TradingClient::RUST_NAME, value_parser = TradingClient::NAMES)]
+    /// turns. With any client but rust, each is a process of its own, which logs on to its OMS over shared memory. With
+    /// --via: rust, or ccxt, which is a watcher and a strategy with each --target between them
+    #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = TradingClient::RUST_NAME, value_parser = CLIENTS)]
     pub client: Vec<String>,
+    /// Exchange at both ends of the path, simulated on the loopback: its market data and its orders by its own protocols,
+    /// over TLS
+    #[arg(long, value_name = "okx|binance", value_parser = ViaExchange::NAMES, conflicts_with_all = ["ticks", "speed", "layout", "wait", "arrivals"])]
+    pub via: Option<String>,
     /// A recording, plain or gzip: a line is a time in nanoseconds and a JSON message; default: generated ticks
     #[arg(long, value_name = "FILE")]
     pub ticks: Option<PathBuf>,
@@ -73,7 +79,16 @@ pub struct PathArgs {
     pub output: OutputArgs,
 }
 
+/// All clients: those of our own venue, and that of an exchange.
+const CLIENTS: [&str; 3] = [TradingClient::NAMES[0], TradingClient::NAMES[1], ExchangeClient::CCXT_NAME];
+
 pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::Result<()> {
+    if let Some(via) = &args.via {
+        return super::exchange_path::run(lab, args, via, result);
+    }
+    if args.client.iter().any(|client| client == ExchangeClient::CCXT_NAME) {
+        bail_usage!("--client {} trades at an exchange; add --via okx or --via binance", ExchangeClient::CCXT_NAME);
+    }
     let cpus = args.cpus.bench_cpus()?;
     check_recording(&args.ticks)?;
     check_targets(&args.target)?;

@@ -26,6 +26,7 @@ const BINANCE: &[&str] = &[
 
 /// Messages of the frames of each exchange; the symbol is the instrument's number.
 const MESSAGES: &[&str] = &[
+    "Gap",
     "Connected",
     "quote 0 105252.5 105252.6",
     "trade 0 42219.9 130639474",
@@ -109,10 +110,10 @@ fn frames_of_each_exchange_are_replayed_onto_a_topic() {
         assert_eq!(ran.code, Some(0), "{exchange}: {}{}", ran.out, ran.err);
         // The order of levels in an update is the adapter's.
         let mut messages = topic.messages();
-        messages[3..5].sort_unstable();
+        messages[4..6].sort_unstable();
         assert_eq!(messages, MESSAGES, "{exchange}: {}", ran.err);
         for words in
-            ["carried: 9 messages (1 quote, 1 trade, 2 book updates), 0 lost, 1 book gap", "connection 0: 0 rec"]
+            ["carried: 10 messages (1 quote, 1 trade, 2 book updates), 0 lost, 1 book gap", "connection 0: 0 rec"]
         {
             assert!(ran.out.contains(words), "{exchange}: no '{words}' in {}", ran.out);
         }
@@ -131,7 +132,7 @@ fn a_table_gives_a_feed_its_numbers_and_decimals() {
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     // Ten decimals, of which the text has eight: a hundred times the price.
     let quote = format!("quote 7 {} {}", price("10525250"), price("10525260"));
-    assert_eq!(topic.messages()[1], quote);
+    assert_eq!(topic.messages()[2], quote);
     let ran = tickpath(&format!("{line} --to {} ticks --instruments DOGE-USDT", topic.url));
     check(&ran, 2, "'DOGE-USDT' is no instrument of the venue 'OKX'");
 }
@@ -161,6 +162,16 @@ fn a_bad_call_is_refused_with_a_sentence() {
         (format!("feed okx --instruments A {to} --venue OKX"), 2, "--table"),
         (format!("feed okx --table /no/such.csv {to}"), 2, "there is no such file"),
         (format!("feed okx --instruments A {to} --silence 0"), 2, "0.1 to 86400"),
+        (format!("feed okx --instruments A {to} --format sbe"), 2, "--format sbe is for binance alone"),
+        (format!("feed okx --instruments A {to} --key x"), 2, "--key is for binance alone"),
+        (format!("feed okx --instruments A {to} --snapshot-depth 100"), 2, "is for binance and binance-futures"),
+        (format!("feed binance --instruments A {to} --snapshot-depth 7"), 2, "'7' is no depth of a snapshot"),
+        (format!("feed binance-futures --instruments A {to} --snapshot-depth 5000"), 2, "no snapshots of 5000 levels"),
+        (format!("feed binance-futures --instruments A {to} --format sbe"), 2, "no market data as SBE"),
+        (format!("feed binance --instruments A {to} --format sbe"), 2, "--format sbe needs an API key"),
+        (format!("feed binance --instruments A {to} --key x"), 2, "market data as JSON needs no key"),
+        (format!("feed binance --instruments A {to} --format sbe --key /no/such.toml"), 2, "/no/such.toml: the key"),
+        (format!("feed binance --instruments A {to} --format sbe --key env:NO_SUCH_KEY"), 2, "NO_SUCH_KEY is not set"),
         (format!("feed okx --instruments A {to} --replay /no/such.txt"), 1, "/no/such.txt cannot be read"),
         (format!("feed okx --instruments A {to} --replay {file}"), 2, "has no frame"),
         (format!("feed okx --instruments A --to tcp://x t --replay {file}"), 2, "names no transport"),

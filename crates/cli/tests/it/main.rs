@@ -16,6 +16,7 @@ mod drop_copies;
 mod duplicates;
 mod exchange;
 mod exchange_as;
+mod explained_clients;
 mod external_strategy;
 mod failures;
 mod feed;

@@ -73,7 +73,7 @@ fn trades_and_survives_a_cut(protocol: &str, script: &str, rest: &[&str]) {
 }
 
 /// A simulated exchange, with its files in a folder of its own. It ends when it is dropped.
-struct ExchangeProcess {
+pub struct ExchangeProcess {
     child: Child,
     folder: TempDir,
     /// Facts that it prints at its start, names and values.
@@ -82,7 +82,7 @@ struct ExchangeProcess {
 
 impl ExchangeProcess {
     /// Starts an exchange with these faults, as in its file, and waits until it is ready.
-    fn start(protocol: &str, faults: &str) -> Self {
+    pub fn start(protocol: &str, faults: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let path = |name: &str| folder.path().join(name);
         fs::write(path("faults.toml"), faults).expect("the folder is ours");
@@ -115,9 +115,7 @@ impl ExchangeProcess {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", BOUND_S]).arg(clients()).args(words);
         command.env("TICKPATH_EXCHANGE", self.settings().to_string());
-        command.envs(AUTHORITY_VARIABLES.map(|variable| (variable, self.authority())));
-        // A proxy would not reach this host's loopback.
-        command.envs(["NO_PROXY", "no_proxy"].map(|variable| (variable, "127.0.0.1")));
+        command.envs(self.variables());
         let ran = Running::of(command).end();
         let output = format!("{words:?}\n{}{}exchange: {}", ran.out, ran.err, self.text("messages"));
         assert_eq!(ran.code, Some(0), "{output}");
@@ -125,8 +123,17 @@ impl ExchangeProcess {
         assert_eq!(taken, steps, "{output}");
     }
 
+    /// Returns the variables by which clients trust the exchange and reach it.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        let authority = self.authority().display().to_string();
+        let trusts = AUTHORITY_VARIABLES.map(|variable| (variable, authority.clone()));
+        // A proxy would not reach this host's loopback.
+        let direct = ["NO_PROXY", "no_proxy"].map(|variable| (variable, "127.0.0.1".to_owned()));
+        [trusts.to_vec(), direct.to_vec()].concat()
+    }
+
     /// Returns the addresses and the account, as the scripts read them.
-    fn settings(&self) -> Value {
+    pub fn settings(&self) -> Value {
         let rest = self.fact("rest");
         let web_socket = rest.replacen("https://", "wss://", 1);
         let (key, secret, passphrase) = (self.fact("key"), self.fact("secret"), self.fact("passphrase"));

@@ -3,142 +3,21 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use tickpath_clock::{Clock, HostClock, sleep_ns};
-use tickpath_feed::{Feed, FeedEvent, FeedInstrument, Frame, Subscription};
+use tickpath_feed::{Feed, Frame, Subscription};
 use tickpath_feed_binance::{
     ApiKey, BinanceFeed, BinanceFeedConfig, FUTURES_REST, FUTURES_STREAMS, SPOT_REST, SPOT_SBE_STREAMS, SPOT_STREAMS,
-    TimeUnit,
+    SnapshotDepth, TimeUnit,
 };
 use tickpath_market::Side::{Buy, Sell};
 use tickpath_market::SymbolId;
 
-use crate::exchange::{RestReply, ScriptedExchange};
+use crate::driver::{
+    FUTURES_DEPTH, FeedDriver, FeedSeen, MARKET, PUBLIC, SPOT, SPOT_DEPTH, SPOT_TIME, at, depth, everything, quote,
+    quotes,
+};
+use crate::exchange::ScriptedExchange;
 use crate::frames::{BTCUSDT, Seen, instrument, parse, parser};
 use crate::sbe::best_bid_ask;
-
-const SPOT: &str = "/stream";
-const PUBLIC: &str = "/public/stream";
-const MARKET: &str = "/market/stream";
-const SPOT_TIME: &str = "/api/v3/time";
-const SPOT_DEPTH: &str = "/api/v3/depth?symbol=BTCUSDT&limit=1000";
-const FUTURES_TIME: &str = "/fapi/v1/time";
-const FUTURES_DEPTH: &str = "/fapi/v1/depth?symbol=BTCUSDT&limit=1000";
-const TIME: &str = r#"{"serverTime":1700000000000}"#;
-
-/// Bound of each wait.
-const DEADLINE_NS: i64 = 60_000_000_000;
-
-/// An event of a feed, which owns its parts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum FeedSeen {
-    Up,
-    Text(String),
-    Binary(Vec<u8>),
-    Market(Seen),
-    BadFrame(String),
-    ClockOffset,
-    Lost(String),
-}
-
-impl From<FeedEvent<'_>> for FeedSeen {
-    fn from(event: FeedEvent<'_>) -> Self {
-        match event {
-            FeedEvent::Up => Self::Up,
-            FeedEvent::Frame(Frame::Text(bytes), arrival) => {
-                assert!(arrival.read > 0, "a frame without the time of its read");
-                Self::Text(String::from_utf8_lossy(bytes).into_owned())
-            }
-            FeedEvent::Frame(Frame::Binary(bytes), _) => Self::Binary(bytes.to_vec()),
-            FeedEvent::Market(event) => Self::Market(event.into()),
-            FeedEvent::BadFrame(error) => Self::BadFrame(error.to_string()),
-            FeedEvent::ClockOffset { .. } => Self::ClockOffset,
-        }
-    }
-}
-
-/// A feed with the events that it has reported.
-struct FeedDriver {
-    feed: BinanceFeed,
-    seen: Vec<FeedSeen>,
-}
-
-impl FeedDriver {
-    /// Makes a feed and begins its connect.
-    fn connect(config: BinanceFeedConfig) -> Self {
-        let mut feed = BinanceFeed::new(config).expect("a feed");
-        feed.connect();
-        Self { feed, seen: Vec::new() }
-    }
-
-    fn poll(&mut self) {
-        let Self { feed, seen } = self;
-        let polled = feed.poll(&mut |event| seen.push(event.into()));
-        if let Err(lost) = polled {
-            seen.push(FeedSeen::Lost(lost.to_string()));
-        }
-    }
-
-    /// Polls until something holds.
-    fn until(&mut self, what: &str, holds: impl Fn(&[FeedSeen]) -> bool) {
-        let clock = HostClock::get().expect("a clock");
-        let began = clock.ticks();
-        while !holds(&self.seen) {
-            self.poll();
-            sleep_ns(50_000);
-            assert!(clock.ns_between(began, clock.ticks()) < DEADLINE_NS, "no {what}: {:?}", self.seen);
-        }
-    }
-
-    fn until_up(&mut self) {
-        self.until("Up", |seen| seen.contains(&FeedSeen::Up));
-    }
-
-    fn until_market(&mut self, event: &Seen) {
-        self.until("market event", |seen| seen.contains(&FeedSeen::Market(event.clone())));
-    }
-
-    /// Polls until the feed is lost, and returns the reason.
-    fn until_lost(&mut self) -> String {
-        self.until("loss", |seen| matches!(seen.last(), Some(FeedSeen::Lost(_))));
-        match self.seen.last() {
-            Some(FeedSeen::Lost(why)) => why.clone(),
-            other => unreachable!("{other:?} is last"),
-        }
-    }
-}
-
-fn btcusdt() -> Vec<FeedInstrument> {
-    vec![instrument("BTCUSDT", BTCUSDT, 1, 3)]
-}
-
-fn quotes() -> Subscription {
-    Subscription { instruments: btcusdt(), quotes: true, ..Subscription::default() }
-}
-
-fn everything() -> Subscription {
-    Subscription { instruments: btcusdt(), quotes: true, trades: true, books: true }
-}
-
-/// Directs a configuration to a scripted exchange, which has the time.
-fn at(exchange: &ScriptedExchange, config: BinanceFeedConfig) -> BinanceFeedConfig {
-    exchange.reply(SPOT_TIME, RestReply::ok(TIME));
-    exchange.reply(FUTURES_TIME, RestReply::ok(TIME));
-    BinanceFeedConfig { url: exchange.streams_url(), rest_url: exchange.rest_url(), ..config }
-}
-
-/// Returns a spot quote and its event.
-fn quote(sequence: u64) -> (String, Seen) {
-    let data = format!(r#"{{"u":{sequence},"s":"BTCUSDT","b":"61800.2","B":"1","a":"61800.3","A":"2"}}"#);
-    let text = format!(r#"{{"stream":"btcusdt@bookTicker","data":{data}}}"#);
-    (text, Seen::quote(BTCUSDT, sequence, [618_002, 1_000, 618_003, 2_000], 0))
-}
-
-/// Returns a snapshot of a book and its event.
-fn depth(sequence: u64) -> (RestReply, Seen) {
-    let body = format!(r#"{{"lastUpdateId":{sequence},"bids":[["61800.20","2.5"]],"asks":[["61800.30","0.004"]]}}"#);
-    let levels = [(Buy, 618_002, 2_500), (Sell, 618_003, 4)];
-    (RestReply::ok(&body), Seen::snapshot(BTCUSDT, sequence, 0, &levels))
-}
 
 #[test]
 fn a_spot_feed_names_its_streams_in_the_url_and_brings_the_book_after_it_is_up() {
@@ -269,55 +148,6 @@ fn futures_trades_alone_need_one_connection() {
 }
 
 #[test]
-fn a_book_is_requested_again_on_demand() {
-    let exchange = ScriptedExchange::start();
-    let [(first, before), (second, after)] = [100, 200].map(depth);
-    exchange.reply(SPOT_DEPTH, first);
-    exchange.reply(SPOT_DEPTH, second);
-    let mut driver = FeedDriver::connect(at(&exchange, BinanceFeedConfig::spot(everything())));
-    driver.until_market(&before);
-    driver.feed.resynchronize(SymbolId(99));
-    driver.feed.resynchronize(BTCUSDT);
-    driver.until_market(&after);
-    assert_eq!(exchange.requests(SPOT_DEPTH), 2);
-}
-
-#[test]
-fn a_refused_snapshot_is_reported_and_requested_again() {
-    let limit = r#"{"code":-1003,"msg":"Too much request weight used."}"#;
-    for (refusal, words) in [
-        (RestReply::refused(429, limit).with_header("Retry-After", "1"), "status 429, -1003: Too much request weight"),
-        (RestReply::refused(503, "<html></html>"), "status 503; it is requested again"),
-        (RestReply::ok("<html></html>"), "the answer cannot be read"),
-    ] {
-        let exchange = ScriptedExchange::start();
-        let (reply, snapshot) = depth(100);
-        exchange.reply(SPOT_DEPTH, refusal);
-        exchange.reply(SPOT_DEPTH, reply);
-        let mut driver = FeedDriver::connect(at(&exchange, BinanceFeedConfig::spot(everything())));
-        driver.until_market(&snapshot);
-        let mut reports = driver.seen.iter().filter_map(|seen| match seen {
-            FeedSeen::BadFrame(why) => Some(why),
-            _ => None,
-        });
-        assert!(reports.any(|why| why.contains(words) && why.contains("the snapshot of BTCUSDT")), "{:?}", driver.seen);
-        assert_eq!(exchange.requests(SPOT_DEPTH), 2);
-    }
-}
-
-#[test]
-fn a_snapshot_of_an_unknown_symbol_is_not_requested_again() {
-    let exchange = ScriptedExchange::start();
-    exchange.reply(SPOT_DEPTH, RestReply::refused(400, r#"{"code":-1121,"msg":"Invalid symbol."}"#));
-    let mut driver = FeedDriver::connect(at(&exchange, BinanceFeedConfig::spot(everything())));
-    let is_refused =
-        |seen: &FeedSeen| matches!(seen, FeedSeen::BadFrame(why) if why.contains("-1121: Invalid symbol."));
-    driver.until("refusal", |seen| seen.iter().any(is_refused));
-    driver.until("clock offset", |seen| seen.contains(&FeedSeen::ClockOffset));
-    assert_eq!(exchange.requests(SPOT_DEPTH), 1);
-}
-
-#[test]
 fn the_end_of_a_server_is_passed_on() {
     let exchange = ScriptedExchange::start();
     let mut driver = FeedDriver::connect(at(&exchange, BinanceFeedConfig::spot(quotes())));
@@ -427,6 +257,7 @@ fn configurations_without_a_feed_are_refused() {
         (BinanceFeedConfig::spot(many), "at most 1,024 streams, and 1025 are subscribed"),
         (BinanceFeedConfig { api_key: Some(key), ..futures() }, "no SBE streams"),
         (BinanceFeedConfig { time_unit: TimeUnit::Microsecond, ..futures() }, "milliseconds only"),
+        (BinanceFeedConfig { snapshot_depth: SnapshotDepth::Levels5000, ..futures() }, "no snapshots of 5000 levels"),
     ] {
         match BinanceFeed::new(config) {
             Err(error) => assert!(error.to_string().contains(words), "{error}"),

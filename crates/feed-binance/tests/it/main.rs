@@ -2,6 +2,9 @@
 //! scripted exchange.
 
 mod agreement;
+mod api_key;
+mod conformance;
+mod driver;
 mod exchange;
 mod feed;
 mod frames;
@@ -10,3 +13,4 @@ mod instruments;
 mod parser;
 mod recording;
 mod sbe;
+mod snapshots;

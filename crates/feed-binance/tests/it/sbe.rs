@@ -9,13 +9,13 @@ use tickpath_market::Side::{Buy, Sell};
 
 use crate::frames::{BNBUSDT, BTCUSDT, Seen, instrument, parse, parser};
 
-const TRADES: u16 = 10_000;
-const BEST_BID_ASK: u16 = 10_001;
+pub const TRADES: u16 = 10_000;
+pub const BEST_BID_ASK: u16 = 10_001;
 const DEPTH_SNAPSHOT: u16 = 10_002;
-const DEPTH_DIFF: u16 = 10_003;
+pub const DEPTH_DIFF: u16 = 10_003;
 
 /// Writer of a message. A later version appends bytes to each block, and to the message.
-struct SbeWriter {
+pub struct SbeWriter {
     version: u16,
     appended: usize,
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ struct SbeWriter {
 
 impl SbeWriter {
     /// Starts a message with its root block.
-    fn start(template: u16, version: u16, appended: usize, root: &[u8]) -> Self {
+    pub fn start(template: u16, version: u16, appended: usize, root: &[u8]) -> Self {
         let mut writer = Self { version, appended, bytes: Vec::new() };
         let block = u16::try_from(root.len() + appended).expect("a block is short");
         for number in [block, template, 1, version] {
@@ -39,7 +39,7 @@ impl SbeWriter {
     }
 
     /// Adds a group of levels, with a count of 16 bits.
-    fn levels(mut self, levels: &[(i64, i64)]) -> Self {
+    pub fn levels(mut self, levels: &[(i64, i64)]) -> Self {
         let block = u16::try_from(16 + self.appended).expect("a block is short");
         self.bytes.extend(block.to_le_bytes());
         self.bytes.extend(u16::try_from(levels.len()).expect("a few levels").to_le_bytes());
@@ -50,7 +50,7 @@ impl SbeWriter {
     }
 
     /// Adds the group of trades, with a count of 32 bits: id, price, quantity, and whether the buyer was the maker.
-    fn trades(mut self, trades: &[(i64, i64, i64, u8)]) -> Self {
+    pub fn trades(mut self, trades: &[(i64, i64, i64, u8)]) -> Self {
         let block = u16::try_from(25 + self.appended).expect("a block is short");
         self.bytes.extend(block.to_le_bytes());
         self.bytes.extend(u32::try_from(trades.len()).expect("a few trades").to_le_bytes());
@@ -63,7 +63,7 @@ impl SbeWriter {
     }
 
     /// Ends the message with its symbol.
-    fn symbol(mut self, symbol: &str) -> Vec<u8> {
+    pub fn symbol(mut self, symbol: &str) -> Vec<u8> {
         self.bytes.push(u8::try_from(symbol.len()).expect("a symbol is short"));
         self.bytes.extend(symbol.as_bytes());
         if self.version > 0 {
@@ -78,7 +78,7 @@ fn numbers(values: &[i64]) -> Vec<u8> {
 }
 
 /// Returns a root block: numbers, the two exponents, and further numbers.
-fn root(before: &[i64], exponents: [i8; 2], after: &[i64]) -> Vec<u8> {
+pub fn root(before: &[i64], exponents: [i8; 2], after: &[i64]) -> Vec<u8> {
     let mut bytes = numbers(before);
     bytes.extend(exponents.map(i8::cast_unsigned));
     bytes.extend(numbers(after));

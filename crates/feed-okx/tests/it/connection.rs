@@ -9,7 +9,7 @@ use tickpath_feed_okx::{OkxFeed, OkxFeedConfig, OkxFeedError, OkxInstrumentError
 use tickpath_market::SymbolId;
 
 use crate::exchange::ScriptedExchange;
-use crate::frames::{OwnedMessage, QUOTE, UPDATE, UPGRADE_NOTICE, instruments, messages_of, parser};
+use crate::frames::{OwnedMessage, QUOTE, SNAPSHOT, UPDATE, UPGRADE_NOTICE, instruments, messages_of, parser};
 use crate::sbe::quote_frame;
 
 /// Timeout of every wait.
@@ -101,6 +101,17 @@ impl FeedUnderTest {
         let losses = self.losses.len();
         self.wait_until("the feed is lost", |test| test.losses.len() > losses);
         self.losses[losses].clone()
+    }
+
+    /// Returns the sentences of the frames that could not be read, and of the errors of the exchange.
+    fn bad_frames(&self) -> Vec<&str> {
+        fn sentence(event: &OwnedFeedEvent) -> Option<&str> {
+            match event {
+                OwnedFeedEvent::BadFrame(why) => Some(why.as_str()),
+                _ => None,
+            }
+        }
+        self.events.iter().filter_map(sentence).collect()
     }
 
     fn snapshots(&self) -> usize {
@@ -234,17 +245,12 @@ fn notices_and_bad_frames_leave_the_connection_up() {
     test.exchange.send(r#"{"event":"unsubscribe","arg":{"channel":"trades","instId":"BTC-USDT"},"connId":"a"}"#);
     test.exchange.send(QUOTE);
     test.wait_for(&events_of(Frame::Text(QUOTE.as_bytes()))[0]);
-    let bad = |event: &OwnedFeedEvent| match event {
-        OwnedFeedEvent::BadFrame(why) => Some(why.clone()),
-        _ => None,
-    };
-    let bad: Vec<String> = test.events.iter().filter_map(bad).collect();
     let expected = [
         "a frame of 6 bytes cannot be read: expected value at line 1 column 1; it is skipped",
         "the exchange reports an error: 60012: Invalid request",
-        "the exchange reports an error: it has ended the channel 'trades' of BTC-USDT",
+        "BTC-USDT: the channel 'trades' was ended by the exchange (OKX has unsubscribed it); it is subscribed again",
     ];
-    assert_eq!(bad, expected);
+    assert_eq!(test.bad_frames(), expected);
     assert!(test.events.contains(&OwnedFeedEvent::Message(OwnedMessage::Maintenance)));
     assert!(test.losses.is_empty(), "{:?}", test.losses);
 }
@@ -270,8 +276,61 @@ fn a_refused_resubscription_ends_the_connection() {
     test.exchange.script().refusal =
         Some(r#"{"event":"error","code":"60014","msg":"Requests too frequent"}"#.to_owned());
     test.feed.resynchronize(SymbolId(2));
-    let expected = "OKX refuses another subscription, which brings a snapshot: 60014: Requests too frequent";
+    let expected = "OKX refuses another subscription: 60014: Requests too frequent";
     assert_eq!(test.wait_for_loss(), expected);
+}
+
+#[test]
+fn a_snapshot_that_is_missing_or_unreadable_is_requested_again() {
+    let mut test = FeedUnderTest::new(|config| config.snapshot_ns = 20_000_000);
+    test.exchange.script().sends_snapshots = false;
+    test.connect();
+    test.exchange.send(&SNAPSHOT.replace("8475.55", "8475.555"));
+    let late = "the exchange reports an error: no readable snapshot of BTC-USDT within 20 ms; it is requested again";
+    test.wait_until("the snapshot is requested twice", |test| {
+        test.bad_frames().iter().filter(|why| **why == late).count() >= 2
+    });
+    test.exchange.script().sends_snapshots = true;
+    test.wait_until("each book has its snapshot", |test| test.snapshots() >= 3);
+    let leave = r#"{"op":"unsubscribe","args":[{"channel":"books","instId":"BTC-USDT"}]}"#;
+    assert!(test.exchange.requests().iter().any(|request| request == leave), "{:?}", test.exchange.requests());
+    assert!(test.losses.is_empty(), "{:?}", test.losses);
+}
+
+#[test]
+fn channels_that_the_exchange_ends_are_subscribed_again() {
+    let enter = |channel: &str, name: &str| {
+        format!(r#"{{"op":"subscribe","args":[{{"channel":"{channel}","instId":"{name}"}}]}}"#)
+    };
+    let mut test = FeedUnderTest::connected();
+    test.wait_until("each book has its snapshot", |test| test.snapshots() == 3);
+    test.exchange.send(r#"{"event":"unsubscribe","arg":{"channel":"books","instId":"BTC-USDT"},"connId":"a"}"#);
+    test.wait_until("the book has another snapshot", |test| test.snapshots() == 4);
+    assert_eq!(test.exchange.requests()[1..], [enter("books", "BTC-USDT")], "it need not be left");
+    let text = "Wrong URL or channel:trades,instId:BCH-USDT-SWAP doesn't exist.";
+    test.exchange.send(&format!(r#"{{"event":"error","code":"60018","msg":"{text}","connId":"a"}}"#));
+    test.wait_until("the trades are subscribed", |test| test.exchange.requests().len() == 3);
+    assert_eq!(test.exchange.requests()[2], enter("trades", "BCH-USDT-SWAP"));
+    test.exchange.send(r#"{"event":"channel-conn-count-error","channel":"bbo-tbt","connCount":"30","connId":"a"}"#);
+    test.wait_until("all quotes are subscribed", |test| test.exchange.requests().len() == 6);
+    let quotes: Vec<String> = instruments().iter().map(|one| enter("bbo-tbt", &one.name)).collect();
+    assert_eq!(test.exchange.requests()[3..], quotes);
+    assert_eq!(test.bad_frames().iter().filter(|why| why.ends_with("it is subscribed again")).count(), 5);
+    assert!(test.losses.is_empty(), "{:?}", test.losses);
+}
+
+#[test]
+fn a_book_that_is_silent_while_pongs_arrive_is_subscribed_again() {
+    let mut test = FeedUnderTest::new(|config| {
+        (config.silence_ns, config.book_silence_ns) = (1_000_000, 50_000_000);
+        config.subscription.quotes = false;
+        config.subscription.trades = false;
+    });
+    test.connect();
+    test.wait_until("each book has another snapshot", |test| test.snapshots() >= 6);
+    let silent = "BTC-USDT: the channel 'books' has been silent for 50 ms; it is subscribed again";
+    assert!(test.bad_frames().contains(&silent), "{:?}", test.bad_frames());
+    assert!(test.exchange.pings() > 0 && test.losses.is_empty(), "{:?}", test.losses);
 }
 
 #[test]

@@ -1,13 +1,17 @@
 //! An exchange on loopback that speaks OKX's protocol. Its test polls it, so that each step happens when the test wants
 //! it, and no thread has to be ended.
 
-use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
+use std::collections::{HashMap, HashSet};
+use std::io::{ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use serde_json::Value;
 use tungstenite::handshake::MidHandshake;
 use tungstenite::handshake::server::NoCallback;
 use tungstenite::{Error, HandshakeError, Message, ServerHandshake, WebSocket};
+
+/// Channels of a subscription to everything, of the three instruments of the tests.
+const CHANNELS: usize = 9;
 
 /// Behaviour of the exchange.
 #[derive(Debug, Clone)]
@@ -20,17 +24,26 @@ pub struct ExchangeScript {
     pub sends_snapshots: bool,
     /// Answers `ping` with `pong`.
     pub answers_pings: bool,
+    /// Neither accepts, reads nor answers.
+    pub is_silent: bool,
 }
 
 /// An exchange with one connection at a time.
 pub struct ScriptedExchange {
-    listener: TcpListener,
+    address: SocketAddr,
+    /// None after connects are refused.
+    listener: Option<TcpListener>,
     link: ExchangeLink,
     script: ExchangeScript,
     requests: Vec<String>,
     pings: usize,
     /// Sequence number of the last snapshot.
     sequence: u64,
+    /// Data of the snapshots that a test has set, by instrument.
+    snapshots: HashMap<String, String>,
+    /// Channels that the connection has subscribed to, and the number of connections that have subscribed to all.
+    subscribed: HashSet<String>,
+    acknowledged: usize,
 }
 
 enum ExchangeLink {
@@ -44,14 +57,30 @@ impl ScriptedExchange {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         listener.set_nonblocking(true).expect("a listener can be polled");
-        let script = ExchangeScript { acknowledges: true, refusal: None, sends_snapshots: true, answers_pings: true };
-        Self { listener, link: ExchangeLink::Down, script, requests: Vec::new(), pings: 0, sequence: 0 }
+        let script = ExchangeScript {
+            acknowledges: true,
+            refusal: None,
+            sends_snapshots: true,
+            answers_pings: true,
+            is_silent: false,
+        };
+        Self {
+            address: listener.local_addr().expect("a listener has an address"),
+            listener: Some(listener),
+            link: ExchangeLink::Down,
+            script,
+            requests: Vec::new(),
+            pings: 0,
+            sequence: 0,
+            snapshots: HashMap::new(),
+            subscribed: HashSet::new(),
+            acknowledged: 0,
+        }
     }
 
     /// Returns the address for a feed.
     pub fn url(&self) -> String {
-        let address = self.listener.local_addr().expect("a listener has an address");
-        format!("ws://{address}/ws/v5/public")
+        format!("ws://{}/ws/v5/public", self.address)
     }
 
     /// Returns the behaviour, which can be changed at any time.
@@ -69,10 +98,29 @@ impl ScriptedExchange {
         self.pings
     }
 
+    /// Returns the number of connections whose subscriptions to all channels were acknowledged.
+    pub fn acknowledged(&self) -> usize {
+        self.acknowledged
+    }
+
+    /// Sets the data of the snapshots of an instrument's book.
+    pub fn set_snapshot(&mut self, instrument: &str, data: &str) {
+        self.snapshots.insert(instrument.to_owned(), data.to_owned());
+    }
+
+    /// Refuses connects from now on.
+    pub fn refuse_connects(&mut self) {
+        self.listener = None;
+    }
+
     /// Accepts a connection, and answers all that has arrived.
     pub fn work(&mut self) {
-        if let Ok((stream, _)) = self.listener.accept() {
+        if self.script.is_silent {
+            return;
+        }
+        if let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
             stream.set_nonblocking(true).expect("a socket can be polled");
+            self.subscribed.clear();
             self.link = ExchangeLink::Shaking(Box::new(ServerHandshake::start(stream, NoCallback, None)));
         }
         self.link = match std::mem::replace(&mut self.link, ExchangeLink::Down) {
@@ -96,6 +144,14 @@ impl ScriptedExchange {
     /// Sends a binary frame.
     pub fn send_binary(&mut self, bytes: &[u8]) {
         self.send_message(Message::from(bytes));
+    }
+
+    /// Sends bytes as they are: whole frames, or parts of them.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        let ExchangeLink::Open(socket) = &mut self.link else { return };
+        let _ = socket.flush();
+        // The bytes fit any socket's buffer, and the feed reports a connection that has ended.
+        let _ = socket.get_mut().write_all(bytes);
     }
 
     /// Acknowledges a subscription.
@@ -160,12 +216,21 @@ impl ScriptedExchange {
     /// Acknowledges an argument of a request, and sends the snapshot that a subscription to a book brings.
     fn fulfil(&mut self, operation: &str, argument: &Value) {
         self.send(&format!(r#"{{"event":"{operation}","arg":{argument},"connId":"a4d3ae55"}}"#));
-        if operation == "subscribe" && argument["channel"] == "books" && self.script.sends_snapshots {
+        if operation != "subscribe" {
+            return;
+        }
+        let is_new = self.subscribed.insert(argument.to_string());
+        if is_new && self.subscribed.len() == CHANNELS {
+            self.acknowledged += 1;
+        }
+        if argument["channel"] == "books" && self.script.sends_snapshots {
             self.sequence += 10;
             let sequence = self.sequence;
-            self.send(&format!(
-                r#"{{"arg":{argument},"action":"snapshot","data":[{{"asks":[["2","1","0","1"]],"bids":[["1","3","0","1"]],"ts":"1597026383085","checksum":0,"seqId":{sequence},"prevSeqId":-1}}]}}"#
+            let set = argument["instId"].as_str().and_then(|name| self.snapshots.get(name));
+            let data = set.cloned().unwrap_or_else(|| format!(
+                r#"{{"asks":[["2","1","0","1"]],"bids":[["1","3","0","1"]],"ts":"1597026383085","checksum":0,"seqId":{sequence},"prevSeqId":-1}}"#
             ));
+            self.send(&format!(r#"{{"arg":{argument},"action":"snapshot","data":[{data}]}}"#));
         }
     }
 }

@@ -60,6 +60,18 @@ fn errors_name_the_place_or_the_instrument() {
             "a frame of 203 bytes cannot be read: its px 'dear' is no decimal number; it is skipped",
         ),
         (
+            TRADE.replace("0.12060306", "-1"),
+            "a frame of 198 bytes cannot be read: its sz '-1' is negative; it is skipped",
+        ),
+        (
+            QUOTE.replace("57745", "-2"),
+            "a frame of 173 bytes cannot be read: its quantity '-2' is negative; it is skipped",
+        ),
+        (
+            UPDATE.replace("\"0\",\"0\",\"0\"", "\"-3\",\"0\",\"0\""),
+            "a frame of 185 bytes cannot be read: its quantity '-3' is negative; it is skipped",
+        ),
+        (
             TRADE.replace("buy", "gift"),
             "a frame of 207 bytes cannot be read: its side is neither 'buy' nor 'sell'; it is skipped",
         ),

@@ -183,6 +183,18 @@ fn binary_frames_that_cannot_be_read_are_named() {
              negative; it is skipped",
         ),
         (
+            patched(quote_frame(), 8 + 47, 0x80),
+            "a frame of 82 bytes cannot be read: its quantity is -9223372036854720654, which is negative; it is skipped",
+        ),
+        (
+            patched(trade_frame(), 8 + 47, 0x80),
+            "a frame of 70 bytes cannot be read: its quantity is -9223372036842715502, which is negative; it is skipped",
+        ),
+        (
+            patched(update_frame(), 8 + 42 + 4 + 15, 0x80),
+            "a frame of 118 bytes cannot be read: its quantity is -9223372036801734727, which is negative; it is skipped",
+        ),
+        (
             patched(quote_frame(), 8 + 73, 0xff),
             "BCH-USDT-SWAP: quantity '57745e-1' does not fit 0 decimals in 64 bits; fetch the instruments again",
         ),

@@ -96,6 +96,47 @@ fn a_snapshot_in_the_stream_may_be_behind_or_ahead_of_another_connection() {
 }
 
 #[test]
+fn a_snapshot_of_a_connection_that_is_behind_is_a_gap_while_updates_between_are_missing() {
+    check(
+        BookOrder::new(),
+        &[
+            (streamed(10), "apply 10, valid"),
+            (update(12, 14), "gap 10 12"),
+            (streamed(10), "gap 10 12"),
+            (update(14, 16), "hold"),
+            (streamed(11), "gap 11 12"),
+            (streamed(13), "gap 13 12"),
+            (streamed(12), "apply 12, apply 14, apply 16, valid"),
+        ],
+    );
+    // The missing update arrives late.
+    check(
+        BookOrder::new(),
+        &[
+            (update(12, 14), "hold"),
+            (update(10, 12), "hold"),
+            (streamed(10), "apply 10, apply 12, apply 14, valid"),
+            (update(14, 15), "apply 15"),
+        ],
+    );
+}
+
+#[test]
+fn held_updates_of_before_a_lost_reset_do_not_block_a_snapshot() {
+    check(
+        BookOrder::new(),
+        &[
+            (update(90, 100), "hold"),
+            (streamed(4), "gap 4 90"),
+            (update(5, 7), "hold"),
+            (streamed(7), "apply 7, valid"),
+            (update(7, 8), "apply 8"),
+        ],
+    );
+    check(BookOrder::new(), &[(update(90, 100), "hold"), (update(100, 3), "hold"), (streamed(3), "apply 3, valid")]);
+}
+
+#[test]
 fn updates_overlap_a_fetched_snapshot_of_spot() {
     check(
         BookOrder::new(),

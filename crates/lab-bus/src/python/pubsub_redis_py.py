@@ -14,7 +14,7 @@ KIND = 200
 MARK = b"tickpt1"
 
 # How long the server may take to answer, in seconds.
-ANSWER_S = 10
+ANSWER_S = 30
 
 Error = redis.RedisError
 

@@ -12,7 +12,7 @@ import redis
 settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
 
 # How long the server may take to answer, in seconds.
-ANSWER_S = 5
+ANSWER_S = 30
 
 
 def connect(doing: str) -> redis.Redis:

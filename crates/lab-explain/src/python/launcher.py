@@ -7,6 +7,7 @@ process that ends when it should not, or does not end, is told as a sentence, be
 """
 
 import ctypes
+import functools
 import json
 import os
 import select
@@ -79,7 +80,8 @@ class Launcher:
             problem = str(found)
         finally:
             self.stop_beside()
-        return {"runs": self.runs, "problem": problem, "subscribed": subscribed, "hook_ns": hook_cost_ns(self.hook)}
+        costs = {"hook_ns": hook_cost_ns(self.hook), "call_ns": hook_cost_of_call_ns()}
+        return {"runs": self.runs, "problem": problem, "subscribed": subscribed, **costs}
 
     def ask(self) -> None:
         """Whether to go on after the first run. If nobody wants it, all is over."""
@@ -230,6 +232,32 @@ def hook_cost_ns(hook: str) -> float:
     return stamped - plain
 
 
+def hook_cost_of_call_ns() -> float:
+    """The same of one call to an exchange."""
+    import tickpath_calls
+    import tickpath_rows
+
+    def turn_ns() -> float:
+        client = IdleExchange()
+        began = time.monotonic_ns()
+        for _ in range(CALLS):
+            client.create_order()
+        return (time.monotonic_ns() - began) / CALLS
+
+    plain = turn_ns()
+    calls, library = tickpath_calls, tickpath_calls.Library("idle")
+    library.seam(IdleExchange, "throttle", calls.pause_begins, calls.pause_ends(calls.LIMITING))
+    library.seam(IdleExchange, "sign", calls.encode_begins, calls.encode_ends)
+    library.seam(IdleExchange, "write", calls.write_begins, calls.write_ends)
+    library.seam(IdleExchange, "read", None, calls.read_ends)
+    library.seam(IdleExchange, "parse_json", calls.parse_begins, calls.parse_ends)
+    ends = functools.partial(calls.finish_request, unifies=True)
+    calls.public(IdleExchange, "create_order", lambda _self, name: ("idle", "idle", name), ends)
+    stamped = turn_ns()
+    tickpath_rows.forget()
+    return stamped - plain
+
+
 def call_ns() -> float:
     redis, pubsub = IdleRedis(), IdlePubSub()
     began = time.monotonic_ns()
@@ -250,6 +278,30 @@ class IdleConnection:
         pass
 
     def read_response(self):
+        pass
+
+
+class IdleExchange:
+    def create_order(self):
+        self.throttle()
+        self.sign()
+        self.write()
+        self.read()
+        self.parse_json()
+
+    def throttle(self):
+        pass
+
+    def sign(self):
+        pass
+
+    def write(self):
+        pass
+
+    def read(self):
+        pass
+
+    def parse_json(self):
         pass
 
 

@@ -3,8 +3,8 @@
 /// The group of orders that answer ticks.
 pub const PATH_GROUP: u32 = 60;
 /// The groups of whole days.
-pub const RESUME_GROUP: u32 = 42;
-pub const RESTART_GROUP: u32 = 43;
+pub(crate) const RESUME_GROUP: u32 = 42;
+pub(crate) const RESTART_GROUP: u32 = 43;
 
 /// Returns a group's name by its number.
 pub fn group_name(number: u32) -> String {

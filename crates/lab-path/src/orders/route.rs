@@ -144,7 +144,8 @@ fn kind_of(report: &ExecutionReport) -> ClientReportKind {
 }
 
 /// Returns whether a report is the venue's; the OMS's own reports are pending states.
-pub(crate) fn is_from_venue(report: &ExecutionReport) -> bool {
+/// Returns whether a report says what the venue has done, and not only that the OMS has the order.
+pub fn is_from_venue(report: &ExecutionReport) -> bool {
     match ExecType::from_code(report.exec_type) {
         Some(ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace) | None => false,
         Some(_) => true,

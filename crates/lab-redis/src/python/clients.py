@@ -19,6 +19,9 @@ CLIENT: str = settings["client"]
 URL: str = settings["url"]
 KEYS: str = settings["keys"]
 
+# A hundred connections at once take longer than redis-py's five seconds on a busy host; `watch` ends a silent run.
+LIMITS = {"socket_timeout": 60, "socket_connect_timeout": 60}
+
 if CLIENT.endswith("-pure"):
     # As if hiredis were not installed: redis-py then writes and reads the protocol in Python.
     sys.modules["hiredis"] = None
@@ -69,7 +72,7 @@ def work(samples: array) -> dict[str, int]:
 def in_turn(do, numbers: range, samples: array) -> dict[str, int]:
     """One connection, one pair after the other."""
     began = time.monotonic_ns()
-    client = redis.Redis.from_url(URL)
+    client = redis.Redis.from_url(URL, **LIMITS)
     # The first command connects.
     client.ping()
     connected = time.monotonic_ns()
@@ -115,7 +118,7 @@ def set_get_in_one(client: redis.Redis, numbers: Iterable[int], samples: array) 
 async def side_by_side(workers: int, numbers: range, samples: array) -> dict[str, int]:
     """Workers that take turns on one thread, each with its connection."""
     began = time.monotonic_ns()
-    clients = [redis.asyncio.from_url(URL) for _ in range(workers)]
+    clients = [redis.asyncio.from_url(URL, **LIMITS) for _ in range(workers)]
     await asyncio.gather(*(client.ping() for client in clients))
     connected = time.monotonic_ns()
     shares = (set_get_async(client, numbers[first::workers], samples) for first, client in enumerate(clients))

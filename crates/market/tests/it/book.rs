@@ -39,7 +39,8 @@ fn naive(inputs: &[Input]) -> NaiveBook {
         match input {
             Message(true, _) => begin = Some(number),
             Message(false, _) => {}
-            Status(FeedCondition::Gap, _) => (begin, has_gap) = (None, true),
+            // The gap of all instruments with which a carrier begins.
+            Status(FeedCondition::Gap, _) => (begin, up, has_gap) = (None, BTreeSet::new(), true),
             Status(FeedCondition::BookValid, _) => has_gap = false,
             Status(FeedCondition::Connected, connection) => {
                 up.insert(*connection);
@@ -197,6 +198,10 @@ fn a_book_names_why_it_is_not_valid() {
         &[Status(Connected, 0), Status(Connected, 64), Lost, snapshot(), Status(Disconnected, 0)],
         Some(Invalidity::Disconnected),
     );
+    // The first carrier was killed with its connection up, and the second one has lost its own.
+    let killed = [Status(Connected, 64), Status(Gap, 0), Status(Connected, 0), snapshot(), Status(BookValid, 0)];
+    check(&killed, None);
+    check(&[&killed[..], &[Status(Disconnected, 0)]].concat(), Some(Invalidity::Disconnected));
     check(&[snapshot(), Lost], Some(Invalidity::LostMessages));
     check(&[snapshot(), Message(false, vec![(1, 11, 1)])], Some(Invalidity::Crossed));
     check(&[snapshot(), Message(false, vec![(1, 11, 1)]), Message(false, vec![(2, 11, 0), (2, 12, 1)])], None);

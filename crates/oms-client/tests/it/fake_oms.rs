@@ -351,6 +351,7 @@ pub fn event_keys(events: &[ClientEvent]) -> Vec<String> {
         ClientEvent::NotTaken { number, request } => format!("not taken {number} {}", request.client_order_id().0),
         ClientEvent::InDoubt { number, request } => format!("in doubt {number} {}", request.client_order_id().0),
         ClientEvent::Forgotten { from, to } => format!("forgotten {from} {to}"),
+        ClientEvent::Detail { number, .. } => format!("detail {number}"),
         ClientEvent::Copied { number, session, .. } => format!("copied {number} of {session}"),
         ClientEvent::CommandAnswered(answer) => format!("word {answer:?}"),
         ClientEvent::Extension { extension, .. } => format!("client id {}", extension.text_id),

@@ -57,7 +57,7 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::Name, size_of::<NameRecord>(), 72),
     (RecordKind::Reconcile, size_of::<Reconcile>(), 40),
     (RecordKind::EnterPosition, size_of::<EnterPosition>(), 64),
-    (RecordKind::ReportDetail, size_of::<DetailRecord>(), 136),
+    (RecordKind::ReportDetail, size_of::<DetailRecord>(), 144),
     (RecordKind::Extended, size_of::<ExtendedRecord>(), 136),
     (RecordKind::ByTextId, size_of::<TextIdRecord>(), 104),
     (RecordKind::ExpiryTimer, size_of::<ExpiryTimer>(), 8),

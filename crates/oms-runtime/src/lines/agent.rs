@@ -104,6 +104,8 @@ pub(crate) struct LineAgent {
     validity: Arc<RequestValidity>,
     state: LineState,
     pause_ns: u64,
+    /// Since when requests leave by this connection, in ticks.
+    up_since: Option<u64>,
     pub progress: LineProgress,
     /// Request that was read, but not yet taken by the line: number, stamp, request.
     pending: Option<(u64, u64, Request)>,
@@ -125,6 +127,8 @@ pub(crate) struct LineProgress {
     next_report: u64,
     /// Number behind the last request whose send has returned.
     pub sent: u64,
+    /// The lane's end when this process opened it: an earlier process may have sent the requests below this number.
+    opened: u64,
 }
 
 impl LineAgent {
@@ -148,6 +152,7 @@ impl LineAgent {
         let next_report = ledger.next_report(id);
         flow.set_settled(settled);
         flow.set_journaled(next_report);
+        let opened = Reader::open(&path, ReaderStart::Now, Registration::Unregistered)?.sequence();
         Ok(Self {
             id,
             now,
@@ -160,7 +165,8 @@ impl LineAgent {
             validity,
             state: LineState::Down(0),
             pause_ns: MIN_PAUSE_NS,
-            progress: LineProgress { settled, confirmed, next_report, sent: 0 },
+            up_since: None,
+            progress: LineProgress { settled, confirmed, next_report, sent: 0, opened },
             pending: None,
             events: VecDeque::new(),
             reported_reason: None,
@@ -362,21 +368,40 @@ impl LineAgent {
                 self.progress.confirmed = next;
                 next
             }
-            // The venue knows fewer requests than before, or no number.
-            forgotten => {
-                if tail > self.progress.settled || forgotten.is_some() {
-                    self.events.push_back(AgentEvent::Lost { what: LOST_REQUESTS, messages: 0 });
-                }
+            // The venue knows fewer requests than before.
+            Some(next) => {
+                self.events.push_back(AgentEvent::Lost { what: LOST_REQUESTS, messages: 0 });
                 self.progress.confirmed = 0;
-                forgotten.unwrap_or(tail)
+                next
             }
+            // Requests may have left up to the last send, or to the lane's end when this process opened it.
+            None => return self.return_unsent(self.progress.sent.max(self.progress.opened)),
         };
         // Requests that were given back before are not given back again, whatever became of that connection.
         self.return_requests(from.max(self.progress.settled))
     }
 
+    /// Gives back the requests from this number on, which never left; those before it may be lost.
+    fn return_unsent(&mut self, from: u64) -> Result<(), OmsError> {
+        let settled = self.progress.settled;
+        self.progress.confirmed = 0;
+        self.push_returned(from.max(settled))?;
+        if from > settled {
+            self.events.push_back(AgentEvent::Lost { what: LOST_REQUESTS, messages: 0 });
+        }
+        self.await_core();
+        Ok(())
+    }
+
     /// Gives back the requests from this number on: they never left, or the venue does not have them.
     fn return_requests(&mut self, from: u64) -> Result<(), OmsError> {
+        self.push_returned(from)?;
+        self.await_core();
+        Ok(())
+    }
+
+    /// Settles all requests in the lane, and passes those from this number on to the core.
+    fn push_returned(&mut self, from: u64) -> Result<(), OmsError> {
         let Self { path, events, .. } = self;
         let mut upto = from;
         for_each_message(path, from, &mut |message| {
@@ -388,9 +413,14 @@ impl LineAgent {
             Ok(())
         })?;
         self.progress.settled = upto;
+        Ok(())
+    }
+
+    /// Waits for the core to take what was given back.
+    fn await_core(&mut self) {
+        let upto = self.progress.settled;
         self.state = LineState::AwaitingCore(upto);
         self.events.push_back(AgentEvent::Up(upto));
-        Ok(())
     }
 
     /// Begins to send: the core has the requests that were given back.
@@ -398,12 +428,18 @@ impl LineAgent {
         while self.requests.sequence() < upto && self.requests.next()? != Next::Empty {}
         self.flow.set_settled(upto);
         self.requests.confirm(upto);
-        (self.state, self.pause_ns, self.reported_reason) = (LineState::Up, MIN_PAUSE_NS, None);
+        (self.state, self.up_since, self.reported_reason) = (LineState::Up, Some((self.now)()), None);
         Ok(())
     }
 
     fn disconnect(&mut self, why: String) {
-        let again = LineState::Down((self.now)() + self.calibration.ticks_of_ns(self.pause_ns));
+        let now = (self.now)();
+        // A venue that accepts connections and ends each at once is not asked at the pace of a first attempt.
+        let longest = self.calibration.ticks_of_ns(MAX_PAUSE_NS);
+        if self.up_since.take().is_some_and(|since| now.saturating_sub(since) >= longest) {
+            self.pause_ns = MIN_PAUSE_NS;
+        }
+        let again = LineState::Down(now + self.calibration.ticks_of_ns(self.pause_ns));
         self.pause_ns = (self.pause_ns * 2).min(MAX_PAUSE_NS);
         // Reports a reason once for all attempts, but always reports the end of a connection whose start was reported.
         let was_up = matches!(

@@ -400,6 +400,31 @@ fn a_venue_without_resume_numbers_leaves_doubt_and_is_queried() {
 }
 
 #[test]
+fn requests_that_never_left_leave_by_the_next_connection_to_a_venue_without_resume_numbers() {
+    let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
+    client.send(limit(Side::Buy, 1, 100, 1));
+    until(&mut oms, "it is sent", |_| wires[0].sent() == [(0, 'N')]);
+    let order = wires[0].with_state(|state| state.sent[0].1.client_order_id());
+    wires[0].with_state(|state| (state.received, state.reports) = (1, vec![accepted(order)]));
+    until(&mut oms, "the venue works it", |oms| oms.sequencer().counts().working == 1);
+    wires[0].with_state(|state| state.is_full = true);
+    client.send(limit(Side::Buy, 2, 100, 1));
+    client.send(cancel(3, 1));
+    until(&mut oms, "both are taken", |oms| oms.sequencer().counts().sending == 1);
+    wires[0].cut();
+    until(&mut oms, "the loss", |_| wires[0].with_state(|state| !state.is_up));
+    wires[0].with_state(|state| state.is_full = false);
+    wires[0].accept_connect(None);
+    until(&mut oms, "both leave", |_| wires[0].sent().len() >= 3);
+    for _ in 0..20 {
+        poll(&mut oms);
+    }
+    let kinds: Vec<char> = wires[0].sent().iter().map(|(_, kind)| *kind).collect();
+    assert_eq!(kinds, ['N', 'N', 'C'], "each once, and no question");
+    assert_eq!(oms.sequencer().counts().unknown, 0);
+}
+
+#[test]
 fn a_venue_that_lost_requests_leaves_doubt_and_is_queried() {
     let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));

@@ -17,10 +17,11 @@ pub struct FeedRelayConfig {
     pub target: TargetConfig,
     /// Way to wait for frames, and for the times of a replay.
     pub wait: Wait,
-    /// Time without a frame after which a silence is reported, in nanoseconds.
+    /// Time without market data after which a silence is reported, in nanoseconds.
     pub silence_ns: u64,
-    /// New file for the frames of the first connection as they arrive. Each further connection has a file of its own,
-    /// with its number before the first point of the name, so that a replay has the frames of one connection.
+    /// New file for the frames of the first connection as they arrive. Each further connection, and one that takes over
+    /// from another, has a file of its own, with its number before the first point of the name, so that a replay has
+    /// the frames of one connection.
     pub raw: Option<PathBuf>,
     /// Number of messages, events of the feed included, after which the carrier ends.
     pub count: Option<u64>,

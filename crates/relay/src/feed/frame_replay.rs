@@ -1,8 +1,8 @@
 //! Publication of a file of raw frames, through the parser of its exchange.
 //!
-//! The frames count as those of one connection, which is up from the first to the last of them. A gap in the file stays
-//! until the file's next snapshot. The time from an event to its arrival is that of the recording; all other times are
-//! those of the replay.
+//! The frames count as those of one connection, which ends with the last of them, and where the file notes another
+//! connect. A gap in the file stays until the file's next snapshot. The time from an event to its arrival is that of the
+//! recording; all other times are those of the replay.
 
 use std::path::Path;
 
@@ -47,8 +47,7 @@ pub fn replay_frames(
         own_ns: 0,
         count: 0,
     };
-    carrier.count_attempt(0);
-    let ended = carrier.take(0, FeedEvent::Up).and_then(|()| replay.play(&mut carrier, parser, meter));
+    let ended = replay.play(&mut carrier, parser, meter);
     let closed = carrier.close(meter);
     match ended.and(closed) {
         Ok(()) if replay.count == 0 && !context.is_stopped() => Err(RelayError::NoFrames(file.to_owned())),
@@ -83,6 +82,10 @@ impl FrameReplay<'_> {
             let number = frames.line_number + 1;
             let (utc_ns, frame) = match frames.read()? {
                 RawLine::Frame(utc_ns, frame) => (utc_ns, frame),
+                RawLine::Connect => {
+                    connect(carrier)?;
+                    continue;
+                }
                 RawLine::Bad(why) => {
                     bad += 1;
                     if bad <= MAX_REPORTED_LINES {
@@ -109,12 +112,16 @@ impl FrameReplay<'_> {
             if carrier.is_done(now) {
                 return Ok(());
             }
+            // A file of an earlier version notes no connects.
+            if !carrier.is_up(0) {
+                connect(carrier)?;
+            }
             self.count += 1;
             carrier.take_frame(0, frame, Arrival { wire: 0, read: now }, utc_ns);
             let mut taken = Ok(());
             let parsed = parser.parse(frame, &mut |event| {
                 if taken.is_ok() {
-                    taken = carrier.take(0, FeedEvent::Market(event));
+                    taken = carrier.take_recorded(event);
                 }
             });
             taken?;
@@ -124,6 +131,13 @@ impl FrameReplay<'_> {
             carrier.keep_up(now, meter)?;
         }
     }
+}
+
+/// Ends the connection of the replay, if it is up, and begins the next one.
+fn connect(carrier: &mut MarketCarrier<'_>) -> Result<(), RelayError> {
+    carrier.disconnected(0)?;
+    carrier.count_attempt(0);
+    carrier.take(0, FeedEvent::Up)
 }
 
 /// Waits for the intended time, if there is one. Returns the ticks then, or `None` if the carrier was stopped before.

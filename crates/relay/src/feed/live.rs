@@ -1,4 +1,13 @@
 //! Connections to an exchange: polled in turn by one thread, and made again when they are lost.
+//!
+//! ```text
+//!   Spare ── another one is ending ──> Down ──> Open ── lost ──> Down
+//!     ^                                           └── lost, and its successor is up ──┐
+//!     └───────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! One connection more than those that carry is spare. When the exchange announces the end of a connection, the spare
+//! one is made, and carries beside the ending one until the exchange ends that, which is then spare.
 
 use std::time::Duration;
 
@@ -26,22 +35,24 @@ const MAX_SLEEP_NS: u64 = 10_000_000;
 const SOCKETLESS_SLEEP_NS: u64 = 1_000_000;
 
 /// Carries feeds until stopped, or until the requested number of messages or duration is reached. Each feed is a
-/// connection to the same market data; a connection number is an index into `feeds`.
+/// connection to the same market data; a connection number is an index into `feeds`. The last one is spare at first.
 pub fn run(
     config: &FeedRelayConfig,
     feeds: Vec<Box<dyn Feed>>,
     meter: &FeedMeter,
     context: &RelayContext<'_>,
 ) -> Result<(), RelayError> {
-    assert!(!feeds.is_empty(), "a carrier has a feed");
+    assert!(feeds.len() > 1, "a carrier has a feed and a spare one");
     let carrier = MarketCarrier::open(config, feeds.len(), context)?;
-    let (address, count, to) = (feeds[0].address(), feeds.len(), redact_logins(&config.url));
+    let (address, count, to) = (feeds[0].address(), feeds.len() - 1, redact_logins(&config.url));
     let connections = if count == 1 { "1 connection".to_owned() } else { format!("{count} connections") };
     (context.report)(&format!("carrying {address} by {connections} to '{}' of {to}", config.topic));
+    let mut connections: Vec<_> = feeds.into_iter().map(|feed| FeedConnection::new(feed, context.clock)).collect();
+    connections[count].state = FeedState::Spare;
     let mut live = LiveFeeds {
         wait: config.wait,
         context,
-        connections: feeds.into_iter().map(|feed| FeedConnection::new(feed, context.clock)).collect(),
+        connections,
         carrier,
         adaptive: (config.wait == Wait::Adaptive).then(|| AdaptiveWait::new(context.clock)),
         earliest_connect: 0,
@@ -64,6 +75,10 @@ struct LiveFeeds<'a> {
 struct FeedConnection {
     feed: Box<dyn Feed>,
     state: FeedState,
+    /// The ending connection whose successor this one will be once it is up.
+    succeeds: Option<usize>,
+    /// The successor of this ending connection is up.
+    is_succeeded: bool,
     backoff: ReconnectBackoff,
     /// Reason of the last loss, as reported; none while the connection is up.
     reported_reason: Option<String>,
@@ -71,6 +86,8 @@ struct FeedConnection {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FeedState {
+    /// Not needed now.
+    Spare,
     /// Not connected; the next attempt is at this time, in ticks.
     Down(u64),
     /// Connecting, or connected.
@@ -80,7 +97,14 @@ enum FeedState {
 impl FeedConnection {
     fn new(feed: Box<dyn Feed>, clock: HostClock) -> Self {
         let backoff = Backoff::between(RECONNECT_PAUSES.0, RECONNECT_PAUSES.1);
-        Self { feed, state: FeedState::Down(0), backoff: ReconnectBackoff::new(backoff, clock), reported_reason: None }
+        Self {
+            feed,
+            state: FeedState::Down(0),
+            succeeds: None,
+            is_succeeded: false,
+            backoff: ReconnectBackoff::new(backoff, clock),
+            reported_reason: None,
+        }
     }
 }
 
@@ -112,8 +136,11 @@ impl LiveFeeds<'_> {
     fn poll(&mut self, index: usize, now: u64) -> Result<usize, RelayError> {
         let Self { connections, carrier, .. } = self;
         let connection = &mut connections[index];
-        if let FeedState::Down(until) = connection.state {
-            return Ok(if now < until.max(self.earliest_connect) { 0 } else { self.connect(index, now) });
+        match connection.state {
+            FeedState::Spare => return Ok(0),
+            FeedState::Down(until) if now < until.max(self.earliest_connect) => return Ok(0),
+            FeedState::Down(_) => return Ok(self.connect(index, now)),
+            FeedState::Open => {}
         }
         let was_up = carrier.is_up(index);
         let mut taken = Ok(());
@@ -125,7 +152,11 @@ impl LiveFeeds<'_> {
         taken?;
         if !was_up && carrier.is_up(index) {
             connection.reported_reason = None;
+            let ending = connection.succeeds.take();
             (self.context.report)(&format!("connection {index}: {} is up", connection.feed.address()));
+            if let Some(ending) = ending {
+                connections[ending].is_succeeded = true;
+            }
         }
         match polled {
             Ok(work) => Ok(work),
@@ -142,18 +173,24 @@ impl LiveFeeds<'_> {
         1
     }
 
-    /// Takes the end of a connection, which is made again after a pause. The same reason is reported once.
+    /// Takes the end of a connection, which is made again after a pause, unless it has a successor. The same reason is
+    /// reported once.
     fn lose(&mut self, index: usize, reason: &str) -> Result<(), RelayError> {
         let Self { context, connections, carrier, .. } = self;
         let was_up = carrier.is_up(index);
         carrier.disconnected(index)?;
+        let successor = connections.iter_mut().find(|other| other.succeeds == Some(index));
+        // A successor that is not up yet has nothing left to succeed.
+        let has_successor = successor.is_some_and(|other| other.succeeds.take().is_some());
         let connection = &mut connections[index];
+        let has_successor = std::mem::take(&mut connection.is_succeeded) || has_successor;
         let pause_ns = connection.backoff.next_backoff().current().as_nanos() as u64;
         let until = context.clock.ticks() + context.clock.calibration().ticks_of_ns(pause_ns);
-        connection.state = FeedState::Down(until);
+        connection.state = if has_successor { FeedState::Spare } else { FeedState::Down(until) };
+        let next = if has_successor { "another connection has taken over" } else { "connecting again" };
         if was_up || connection.reported_reason.as_deref() != Some(reason) {
             let address = connection.feed.address();
-            (context.report)(&format!("connection {index}: {address}: {reason}; connecting again"));
+            (context.report)(&format!("connection {index}: {address}: {reason}; {next}"));
             connection.reported_reason = Some(reason.to_owned());
         }
         Ok(())
@@ -166,13 +203,24 @@ impl LiveFeeds<'_> {
         symbols.into_iter().for_each(|symbol| feed.resynchronize(symbol));
     }
 
-    /// Makes a connection again, whose end the exchange has announced, while another one is up.
+    /// Makes the successor of a connection whose end the exchange has announced, one at a time. Without a spare one, a
+    /// connection that has a successor already gives way.
     fn replace_ending(&mut self) -> Result<(), RelayError> {
-        let mut indexes = 0..self.connections.len();
-        match indexes.find(|index| self.carrier.is_replaceable(*index)) {
-            Some(index) => self.lose(index, "the exchange has announced its end"),
-            None => Ok(()),
+        let Self { connections, carrier, .. } = self;
+        let needs_successor =
+            |(index, connection): &(usize, &FeedConnection)| carrier.is_ending(*index) && !connection.is_succeeded;
+        let Some((ending, _)) = connections.iter().enumerate().find(needs_successor) else { return Ok(()) };
+        if connections.iter().any(|connection| connection.succeeds.is_some()) {
+            return Ok(());
         }
+        let spare = connections.iter().position(|connection| connection.state == FeedState::Spare);
+        let next = spare.or_else(|| connections.iter().position(|connection| connection.is_succeeded));
+        let Some(next) = next else { return Ok(()) };
+        carrier.disconnected(next)?;
+        let connection = &mut connections[next];
+        (connection.state, connection.is_succeeded) = (FeedState::Down(0), false);
+        connection.succeeds = Some(ending);
+        Ok(())
     }
 
     /// Passes a moment without work, as the wait strategy has it.

@@ -5,8 +5,11 @@
 //!                       │               ^
 //!                       └──lost message──> Broken ──topic accepts again: gap──┘
 //! ```
+//!
+//! A subscriber cannot know the instrument of a message that the topic has lost, and gives up all of its books: so each
+//! published loss breaks all books here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use tickpath_bus::{Connection, connect};
@@ -40,11 +43,13 @@ pub(super) struct MarketCarrier<'a> {
     raw: Vec<RawFrameWriter>,
     connections: Vec<CarriedConnection>,
     books: BTreeMap<SymbolId, BookState>,
+    /// Instruments with a published gap that have brought neither a quote, a trade nor a valid book since.
+    outdated: BTreeSet<SymbolId>,
     /// A book may await a snapshot that no connection was asked for.
     has_requests: bool,
     /// A book may be broken.
     has_broken: bool,
-    /// Ticks of the last frame, or of the last connect.
+    /// Ticks of the last message of the market, or of the last connect. Answers to heartbeats do not count.
     last_arrival: u64,
     is_silent: bool,
     /// Ticks of the next upkeep, of the next attempt to publish losses, and of the end.
@@ -89,7 +94,7 @@ impl<'a> MarketCarrier<'a> {
         let raw = files.map(|file| RawFrameWriter::create(&file)).collect::<Result<Vec<_>, RelayError>>()?;
         let now = context.clock.ticks();
         let ticks = |ns| context.clock.calibration().ticks_of_ns(ns);
-        Ok(Self {
+        let mut carrier = Self {
             config,
             context,
             order: MarketOrder::new(connections),
@@ -97,6 +102,7 @@ impl<'a> MarketCarrier<'a> {
             raw,
             connections: vec![CarriedConnection::default(); connections],
             books: BTreeMap::new(),
+            outdated: BTreeSet::new(),
             has_requests: false,
             has_broken: false,
             last_arrival: now,
@@ -107,7 +113,11 @@ impl<'a> MarketCarrier<'a> {
             bad_frames: 0,
             is_raw_loss_reported: false,
             _bus: bus,
-        })
+        };
+        // Subscribers may have valid books of an earlier carrier that was killed.
+        let status = FeedStatus { symbol: FeedStatus::ALL_SYMBOLS, ..FeedStatus::default() };
+        carrier.publication.publish_status(FeedCondition::Gap, status)?;
+        Ok(carrier)
     }
 
     /// Takes an event of a connection.
@@ -121,7 +131,10 @@ impl<'a> MarketCarrier<'a> {
             }
             FeedEvent::BadFrame(error) => {
                 self.count_bad_frame(index, error);
-                Ok(())
+                match error.outdated() {
+                    Some(symbol) if self.outdated.insert(symbol) => self.interrupt(symbol),
+                    _ => Ok(()),
+                }
             }
             FeedEvent::Up => self.take_up(index),
             FeedEvent::ClockOffset { offset_ns, round_trip_ns } => {
@@ -135,7 +148,6 @@ impl<'a> MarketCarrier<'a> {
     pub fn take_frame(&mut self, index: usize, frame: Frame<'_>, arrival: Arrival, utc_ns: u64) {
         let connection = &mut self.connections[index];
         (connection.arrival, connection.arrival_utc_ns) = (arrival, utc_ns);
-        (self.last_arrival, self.is_silent) = (arrival.read, false);
         let totals = &mut self.publication.totals;
         totals.connections[index].frames += 1;
         totals.span_utc_ns = Some((totals.span_utc_ns.map_or(utc_ns, |(first, _)| first), utc_ns));
@@ -145,6 +157,17 @@ impl<'a> MarketCarrier<'a> {
         if let Some(raw) = self.raw.get_mut(index) {
             raw.add(utc_ns, frame);
         }
+    }
+
+    /// Takes a message of a file. The snapshot of a valid book shows that its channel was subscribed again meanwhile,
+    /// for a reason that is not in the file.
+    pub fn take_recorded(&mut self, event: MarketEvent<'_>) -> Result<(), RelayError> {
+        if let MarketEvent::Book(BookUpdate { symbol, is_snapshot: true, may_overlap: false, .. }) = event
+            && self.books.get(&symbol) == Some(&BookState::Valid)
+        {
+            self.interrupt(symbol)?;
+        }
+        self.take_market(0, event)
     }
 
     /// Takes the end of a connection; of one that was not up, nothing was carried.
@@ -186,10 +209,9 @@ impl<'a> MarketCarrier<'a> {
         self.connections[index].is_up
     }
 
-    /// Returns whether a connection, whose end is announced, can be made again without a loss.
-    pub fn is_replaceable(&self, index: usize) -> bool {
-        let mut others = self.connections.iter().enumerate().filter(|(other, _)| *other != index);
-        self.connections[index].is_ending && others.any(|(_, connection)| connection.is_up)
+    /// Returns whether the exchange has announced the end of a connection.
+    pub fn is_ending(&self, index: usize) -> bool {
+        self.connections[index].is_ending
     }
 
     /// Returns the connection to ask for snapshots, with the books that await one.
@@ -247,10 +269,15 @@ impl<'a> MarketCarrier<'a> {
         let settled = ended.and_then(|()| self.settle_losses());
         let totals = &mut self.publication.totals;
         (totals.raw_frames, totals.raw_missing) = (0, 0);
-        for raw in self.raw.drain(..) {
+        for (index, raw) in self.raw.drain(..).enumerate() {
             let (path, counts, failed) = raw.finish();
             totals.raw_frames += counts.written;
             totals.raw_missing += counts.missing;
+            // A spare connection that was never used leaves no file.
+            let failed = match failed {
+                None if index > 0 && counts.written + counts.missing == 0 => std::fs::remove_file(&path).err(),
+                failed => failed,
+            };
             if let Some(reason) = failed {
                 (self.context.report)(&RelayError::RawFile(path, reason).to_string());
             }
@@ -262,7 +289,11 @@ impl<'a> MarketCarrier<'a> {
     fn take_up(&mut self, index: usize) -> Result<(), RelayError> {
         self.connections[index].is_up = true;
         self.publication.totals.connections[index].established += 1;
-        (self.last_arrival, self.is_silent) = (self.context.clock.ticks(), false);
+        let now = self.context.clock.ticks();
+        (self.last_arrival, self.is_silent) = (now, false);
+        if let Some(raw) = self.raw.get_mut(index) {
+            raw.add_connect(self.publication.utc_ns_of(now));
+        }
         self.order.connected(index);
         self.publish_event(FeedCondition::Connected, index, 0)
     }
@@ -271,6 +302,7 @@ impl<'a> MarketCarrier<'a> {
     fn take_market(&mut self, index: usize, event: MarketEvent<'_>) -> Result<(), RelayError> {
         let parsed = self.context.clock.ticks();
         let CarriedConnection { arrival, arrival_utc_ns, .. } = self.connections[index];
+        (self.last_arrival, self.is_silent) = (arrival.read, false);
         let totals = &mut self.publication.totals;
         totals.connections[index].messages += 1;
         totals.read_to_parsed.add(self.context.clock.ns_between(arrival.read, parsed));
@@ -279,8 +311,14 @@ impl<'a> MarketCarrier<'a> {
         }
         let times = MessageTimes { arrival, arrival_utc_ns, parsed };
         match event {
-            MarketEvent::Quote { quote, .. } => self.publication.publish_quote(quote, &times).map(|_| ()),
-            MarketEvent::Trade(trade) => self.publication.publish_trade(trade, &times).map(|_| ()),
+            MarketEvent::Quote { quote, .. } => {
+                self.outdated.remove(&quote.symbol);
+                self.publication.publish_quote(quote, &times).map(|_| ())
+            }
+            MarketEvent::Trade(trade) => {
+                self.outdated.remove(&trade.symbol);
+                self.publication.publish_trade(trade, &times).map(|_| ())
+            }
             MarketEvent::Book(update) => self.take_book(update, &times),
             MarketEvent::Maintenance => {
                 self.connections[index].is_ending = true;
@@ -295,7 +333,7 @@ impl<'a> MarketCarrier<'a> {
         if self.has_broken && !self.settle_book(symbol)? {
             return Ok(());
         }
-        let Self { order, publication, books, has_requests, .. } = self;
+        let Self { order, publication, books, outdated, has_requests, .. } = self;
         let mut published = Ok(true);
         order.take_book(update, &mut |step| {
             if !matches!(published, Ok(true)) {
@@ -310,6 +348,7 @@ impl<'a> MarketCarrier<'a> {
                 }
                 BookStep::Valid => {
                     books.insert(symbol, BookState::Valid);
+                    outdated.remove(&symbol);
                     publication.publish_status(FeedCondition::BookValid, FeedStatus { symbol, ..FeedStatus::default() })
                 }
                 BookStep::Hold | BookStep::Drop => Ok(true),
@@ -322,6 +361,25 @@ impl<'a> MarketCarrier<'a> {
         Ok(())
     }
 
+    /// Publishes the gap of an instrument, whose last quote is out of date, and makes its book invalid.
+    fn interrupt(&mut self, symbol: SymbolId) -> Result<(), RelayError> {
+        let is_published = self.publish_gap(symbol, 0, 0)?;
+        if self.books.get(&symbol) != Some(&BookState::Valid) {
+            return Ok(());
+        }
+        self.order.invalidate(symbol);
+        match is_published {
+            true => self.await_snapshot(symbol),
+            false => self.mark_broken(symbol),
+        }
+        Ok(())
+    }
+
+    fn await_snapshot(&mut self, symbol: SymbolId) {
+        self.books.insert(symbol, BookState::Awaiting(None));
+        self.has_requests = true;
+    }
+
     fn mark_broken(&mut self, symbol: SymbolId) {
         self.books.insert(symbol, BookState::Broken);
         self.has_broken = true;
@@ -329,7 +387,11 @@ impl<'a> MarketCarrier<'a> {
 
     /// Publishes the losses, and the gaps of the books that they have broken, if the topic accepts messages again.
     fn settle_losses(&mut self) -> Result<(), RelayError> {
-        if !self.publication.publish_losses()? || !self.has_broken {
+        let is_accepting = self.publication.publish_losses()?;
+        if self.publication.take_published_losses() {
+            self.break_books();
+        }
+        if !is_accepting || !self.has_broken {
             return Ok(());
         }
         let symbols: Vec<SymbolId> = self.books.keys().copied().collect();
@@ -342,6 +404,15 @@ impl<'a> MarketCarrier<'a> {
         Ok(())
     }
 
+    /// Breaks all valid books, as subscribers do that have learned of a loss.
+    fn break_books(&mut self) {
+        let Self { order, books, has_broken, .. } = self;
+        for (symbol, state) in books.iter_mut().filter(|(_, state)| **state == BookState::Valid) {
+            order.invalidate(*symbol);
+            (*state, *has_broken) = (BookState::Broken, true);
+        }
+    }
+
     /// Publishes the gap of a book, if it is broken. Returns false if the topic does not accept that.
     fn settle_book(&mut self, symbol: SymbolId) -> Result<bool, RelayError> {
         if self.books.get(&symbol) != Some(&BookState::Broken) {
@@ -349,8 +420,7 @@ impl<'a> MarketCarrier<'a> {
         }
         let is_published = self.publish_gap(symbol, 0, 0)?;
         if is_published {
-            self.books.insert(symbol, BookState::Awaiting(None));
-            self.has_requests = true;
+            self.await_snapshot(symbol);
         }
         Ok(is_published)
     }
@@ -373,7 +443,7 @@ impl<'a> MarketCarrier<'a> {
             return Ok(());
         }
         self.is_silent = true;
-        (self.context.report)(&format!("nothing has arrived for {} ms", silence_ns / 1_000_000));
+        (self.context.report)(&format!("no market data has arrived for {} ms", silence_ns / 1_000_000));
         self.publish_event(FeedCondition::Silence, 0, silence_ns)
     }
 

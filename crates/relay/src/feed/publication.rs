@@ -20,6 +20,8 @@ pub(super) struct FeedPublication<'a> {
     pub totals: FeedTotals,
     /// Messages lost since the last gap message.
     unpublished: u64,
+    /// A gap message was published that the carrier has not taken.
+    has_published_losses: bool,
     /// Ticks of the last report of a loss.
     reported_at: Option<u64>,
     /// Levels of the last update; kept for their memory.
@@ -59,6 +61,7 @@ impl<'a> FeedPublication<'a> {
             utc: UtcAnchor::now(&context.clock),
             totals: FeedTotals { connections: vec![Default::default(); connections], ..FeedTotals::default() },
             unpublished: 0,
+            has_published_losses: false,
             reported_at: None,
             levels: Vec::new(),
         }
@@ -132,12 +135,17 @@ impl<'a> FeedPublication<'a> {
         };
         match published {
             Ok(()) => {
-                self.unpublished = 0;
+                (self.unpublished, self.has_published_losses) = (0, true);
                 Ok(true)
             }
             Err(error) if error.is_transient() => Ok(false),
             Err(error) => Err(RelayError::Refused(self.topic.clone(), error)),
         }
+    }
+
+    /// Returns whether losses were published since the last call.
+    pub fn take_published_losses(&mut self) -> bool {
+        std::mem::take(&mut self.has_published_losses)
     }
 
     /// Publishes messages of one kind, unless the topic refuses them. Returns whether all are published.

@@ -29,7 +29,7 @@ fn messages_are_published_in_each_wait_mode_until_the_stop_flag_is_set() {
         let totals = scene.stop();
         scene.expect(&["disconnected 0", "gap 1 0 0"]);
         assert_eq!((totals.quotes, totals.trades, totals.book_updates), (2, 1, 3), "{wait}");
-        assert_eq!((totals.messages, totals.lost, totals.gaps), (11, 0, 1), "{wait}");
+        assert_eq!((totals.messages, totals.lost, totals.gaps), (12, 0, 1), "{wait}");
         let connection = totals.connections[0];
         assert_eq!((connection.frames, connection.messages, connection.reconnects()), (6, 6, 0), "{wait}");
         assert_eq!((totals.wire_to_read.count(), totals.read_to_parsed.count()), (6, 6), "{wait}");
@@ -53,7 +53,7 @@ fn a_message_of_two_connections_is_published_once() {
     scene.expect(&["quote 1 502"]);
     let totals = scene.stop();
     let counts = totals.connections.iter().map(|connection| (connection.messages, connection.won));
-    assert_eq!(counts.collect::<Vec<_>>(), [(4, 2), (3, 2)]);
+    assert_eq!(counts.collect::<Vec<_>>(), [(4, 2), (3, 2), (0, 0)]);
     assert_eq!((totals.quotes, totals.trades), (3, 1));
 }
 
@@ -127,17 +127,55 @@ fn another_connection_is_asked_for_a_snapshot_when_the_first_one_ends() {
 }
 
 #[test]
-fn a_connection_whose_end_is_announced_is_made_again_while_another_one_is_up() {
+fn a_spare_connection_takes_over_before_the_announced_end_of_another() {
+    let mut scene = Scene::new(1);
+    scene.expect(&["connected 0"]);
+    scene.scripts[0].push(SNAPSHOT);
+    scene.expect(&SNAPSHOT_LEVELS);
+    scene.scripts[0].push("m");
+    scene.expect(&["maintenance 0", "connected 1"]);
+    // The old connection still carries.
+    scene.scripts[1].push(SNAPSHOT);
+    scene.scripts[0].push("u 1 7 8 b500:1");
+    scene.expect(&["level 1 8 b500:1 2"]);
+    scene.scripts[1].push("u 1 7 8 b500:1");
+    scene.scripts[1].push("q 1 1 1");
+    scene.expect(&["quote 1 1"]);
+    scene.scripts[0].push_step(ScriptStep::Lost("closed"));
+    scene.expect(&["disconnected 0"]);
+    scene.scripts[1].push("u 1 8 9 b500:0");
+    scene.expect(&["level 1 9 b500:0 2"]);
+    // The first connection is the spare one now.
+    scene.scripts[1].push("m");
+    scene.expect(&["maintenance 1", "connected 0"]);
+    assert_eq!([0, 1].map(|index| scene.scripts[index].state().connects), [2, 1]);
+    assert_eq!(scene.stop().gaps, 1, "the end of the carrier alone is one");
+}
+
+#[test]
+fn connections_whose_ends_are_announced_together_are_replaced_in_turn() {
     let mut scene = Scene::new(2);
     scene.expect(&["connected 0", "connected 1"]);
     scene.scripts[0].push("m");
-    scene.expect(&["maintenance 0", "disconnected 0", "connected 0"]);
-    assert_eq!([0, 1].map(|index| scene.scripts[index].state().connects), [2, 1]);
-    let mut alone = Scene::new(1);
-    alone.scripts[0].push("m");
-    alone.scripts[0].push("q 1 1 1");
-    alone.expect(&["connected 0", "maintenance 0", "quote 1 1"]);
-    assert_eq!(alone.scripts[0].state().connects, 1, "nothing else would carry the feed meanwhile");
+    scene.expect(&["maintenance 0", "connected 2"]);
+    // Its successor is up, so that the first connection can be the successor of the second one.
+    scene.scripts[1].push("m");
+    scene.expect(&["maintenance 1", "disconnected 0", "connected 0"]);
+    scene.scripts[1].push_step(ScriptStep::Lost("closed"));
+    scene.expect(&["disconnected 1"]);
+    assert_eq!([0, 1, 2].map(|index| scene.scripts[index].state().connects), [2, 1, 1]);
+}
+
+#[test]
+fn an_ending_connection_that_is_lost_early_is_not_made_again() {
+    let mut scene = Scene::new(1);
+    scene.expect(&["connected 0"]);
+    scene.scripts[0].push("m");
+    scene.scripts[0].push_step(ScriptStep::Lost("closed"));
+    let taken = scene.take_until(|taken| taken.iter().any(|event| event.starts_with("connected")));
+    assert!(taken.contains(&"disconnected 0".to_owned()), "{taken:?}");
+    let connects: u64 = scene.scripts.iter().map(|script| script.state().connects).sum();
+    assert_eq!(connects, 2, "one connection carries");
 }
 
 #[test]
@@ -146,13 +184,36 @@ fn events_of_the_feed_are_published_and_bad_frames_are_counted() {
     scene.expect(&["connected 0", "silence"]);
     scene.scripts[0].push_step(ScriptStep::ClockOffset(-5));
     scene.expect(&["offset 0 -5"]);
+    // Frames without market data do not end a silence.
     scene.scripts[0].push("nonsense");
-    scene.expect(&["silence"]);
+    scene.scripts[0].push("q 1 1 1");
+    scene.expect(&["quote 1 1", "silence"]);
     let totals = scene.stop();
     let connection = totals.connections[0];
-    assert_eq!((connection.bad_frames, connection.frames, connection.clock_offset_ns), (1, 1, Some((-5, 10))));
+    assert_eq!((connection.bad_frames, connection.frames, connection.clock_offset_ns), (1, 2, Some((-5, 10))));
     let reports = scene.reports.lock().unwrap().join("\n");
     assert!(reports.contains("connection 0: a frame of 8 bytes cannot be read"), "{reports}");
+}
+
+#[test]
+fn a_number_that_does_not_fit_is_a_gap_of_its_instrument() {
+    let mut scene = Scene::new(1);
+    scene.expect(&["connected 0"]);
+    scene.scripts[0].push(SNAPSHOT);
+    scene.expect(&SNAPSHOT_LEVELS);
+    scene.scripts[0].push("q 1 20 500.5");
+    scene.expect(&["gap 1 0 0"]);
+    until("the request", || scene.scripts[0].state().requests == [SymbolId(1)]);
+    // The last quote is known to be out of date until the next one.
+    for frame in ["q 1 21 500.5", "q 2 20 500.5", "q 1 22 501", "q 1 23 501.5"] {
+        scene.scripts[0].push(frame);
+    }
+    scene.expect(&["gap 2 0 0", "quote 1 501", "gap 1 0 0"]);
+    scene.scripts[0].push("s 1 9 b500:9");
+    scene.expect(&["level 1 9 b500:9 3", "valid 1"]);
+    let totals = scene.stop();
+    assert_eq!((totals.connections[0].bad_frames, totals.gaps), (4, 4));
+    assert_eq!(scene.scripts[0].state().requests, [SymbolId(1)], "an instrument without a book has no snapshot");
 }
 
 #[test]
@@ -161,14 +222,15 @@ fn a_topic_without_a_subscriber_loses_messages_and_reports_them_to_the_next_one(
         config.target.policy = Some(Policy::Fail);
         config
     });
-    scene.await_totals(|totals| totals.lost == 1);
+    // The gap of all instruments, and the connection.
+    scene.await_totals(|totals| totals.lost == 2);
     scene.subscribe(StartPosition::Now);
-    scene.expect(&["missed 1"]);
+    scene.expect(&["missed 2"]);
     scene.scripts[0].push(SNAPSHOT);
     scene.expect(&SNAPSHOT_LEVELS);
     scene.unsubscribe();
     scene.scripts[0].push("u 1 7 8 b500:0");
-    scene.await_totals(|totals| totals.lost == 2);
+    scene.await_totals(|totals| totals.lost == 3);
     scene.subscribe(StartPosition::Now);
     scene.expect(&["missed 1", "gap 1 0 0"]);
     until("the request", || scene.scripts[0].state().requests == [SymbolId(1)]);
@@ -179,13 +241,34 @@ fn a_topic_without_a_subscriber_loses_messages_and_reports_them_to_the_next_one(
 }
 
 #[test]
+fn a_lost_message_breaks_every_book() {
+    let mut scene = Scene::with(1, |mut config| {
+        config.target.policy = Some(Policy::Fail);
+        config
+    });
+    scene.await_totals(|totals| totals.lost == 2);
+    scene.subscribe(StartPosition::Now);
+    scene.expect(&["missed 2"]);
+    scene.scripts[0].push(SNAPSHOT);
+    scene.expect(&SNAPSHOT_LEVELS);
+    scene.scripts[0].push("s 2 7 b500:2");
+    scene.expect(&["level 2 7 b500:2 3", "valid 2"]);
+    scene.unsubscribe();
+    scene.scripts[0].push("q 3 1 1");
+    scene.await_totals(|totals| totals.lost == 3);
+    scene.subscribe(StartPosition::Now);
+    scene.expect(&["missed 1", "gap 1 0 0", "gap 2 0 0"]);
+    until("the requests", || scene.scripts[0].state().requests == [SymbolId(1), SymbolId(2)]);
+}
+
+#[test]
 fn each_message_on_a_full_topic_is_received_or_counted_as_missed() {
     let mut scene = Scene::with(1, |mut config| {
         config.target.policy = Some(Policy::Fail);
         config.target.capacity_bytes = 32_768;
         config
     });
-    scene.await_totals(|totals| totals.lost == 1);
+    scene.await_totals(|totals| totals.lost == 2);
     scene.subscribe(StartPosition::Now);
     let quotes = 2_000u64;
     (1..=quotes).for_each(|number| scene.scripts[0].push(&format!("q 1 {number} {number}")));
@@ -194,11 +277,11 @@ fn each_message_on_a_full_topic_is_received_or_counted_as_missed() {
         let count = |event: &String| event.strip_prefix("missed ").map_or(1, |missed| missed.parse::<u64>().unwrap());
         taken.iter().map(count).sum()
     };
-    // The quotes, and the event of the connection.
-    let taken = scene.take_until(|taken| count(taken) > quotes);
-    assert_eq!(count(&taken), quotes + 1);
+    // The quotes, the gap of all instruments, and the event of the connection.
+    let taken = scene.take_until(|taken| count(taken) > quotes + 1);
+    assert_eq!(count(&taken), quotes + 2);
     let totals = scene.stop();
-    assert!(totals.lost > 1 && totals.quotes + totals.lost == quotes + 1, "{totals}");
+    assert!(totals.lost > 2 && totals.quotes + totals.lost == quotes + 2, "{totals}");
 }
 
 #[test]
@@ -216,10 +299,52 @@ fn a_file_of_frames_gives_the_same_messages_again() {
         let live_totals = scene.stop();
         assert_eq!((live_totals.raw_frames, live_totals.raw_missing), (6, 0), "{name}");
         let live = scene.take_until(|taken| taken.iter().filter(|event| event.starts_with("gap")).count() == 2);
-        let (replayed, totals) = replay(&scene.folder, name, live.len()).expect("the file is good");
-        assert_eq!(replayed, live, "{name}");
+        let (replayed, totals) = replay(&scene.folder, name, live.len() + 1).expect("the file is good");
+        assert_eq!((replayed[0].as_str(), &replayed[1..]), ("gap all 0 0", &live[..]), "{name}");
         assert_eq!((totals.messages, totals.connections[0].bad_frames), (live_totals.messages, 1), "{name}");
     }
+}
+
+#[test]
+fn a_file_with_reconnects_gives_the_same_books_again() {
+    let mut scene = Scene::with(1, |config| {
+        let folder = config.url.strip_prefix("file://").expect("a folder").to_owned();
+        FeedRelayConfig { raw: Some(format!("{folder}/frames.txt").into()), ..config }
+    });
+    for (snapshot, update) in [(SNAPSHOT, "u 1 7 8 b500:0"), ("s 1 40 b500:2 a501:3", "u 1 40 41 b500:0")] {
+        for frame in [snapshot, "t 1 30 500", update] {
+            scene.scripts[0].push(frame);
+        }
+        scene.scripts[0].push_step(ScriptStep::Lost("closed"));
+    }
+    let is_third = |taken: &[String]| taken.iter().filter(|event| *event == "connected 0").count() == 3;
+    let mut live = scene.take_until(is_third);
+    scene.stop();
+    live.extend(scene.take_until(|taken| taken.contains(&"disconnected 0".to_owned())));
+    let (replayed, _) = replay(&scene.folder, "frames.txt", live.len() + 1).expect("the file is good");
+    assert_eq!(replayed[1..], live, "left: replayed, right: live");
+}
+
+#[test]
+fn a_snapshot_in_a_file_without_connects_begins_a_valid_book_anew() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let lines = ["s 1 7 b500:2", "u 1 7 8 b500:0", "s 1 40 b500:3", "u 1 40 41 b500:0"];
+    let text: String = (1..).zip(lines).map(|(number, line)| format!("{number} {line}\n")).collect();
+    fs::write(folder.path().join("frames"), text).expect("the folder is ours");
+    let expected = [
+        "gap all 0 0",
+        "connected 0",
+        "level 1 7 b500:2 3",
+        "valid 1",
+        "level 1 8 b500:0 2",
+        "gap 1 0 0",
+        "level 1 40 b500:3 3",
+        "valid 1",
+        "level 1 41 b500:0 2",
+        "disconnected 0",
+        "gap 1 0 0",
+    ];
+    assert_eq!(replay(&folder, "frames", expected.len()).expect("the file is good").0, expected);
 }
 
 #[test]
@@ -235,8 +360,10 @@ fn each_connection_has_a_file_of_its_own() {
     scene.stop();
     for (file, frame) in [("frames.txt", "q 1 1 1"), ("frames.1.txt", "q 2 2 2")] {
         let text = fs::read_to_string(scene.folder.path().join(file)).expect("it was written");
-        assert!(text.lines().count() == 1 && text.trim_end().ends_with(frame), "{file}: {text}");
+        let texts: Vec<&str> = text.lines().filter_map(|line| line.split_once(' ')).map(|(_, text)| text).collect();
+        assert_eq!(texts, ["#connect", frame], "{file}");
     }
+    assert!(!scene.folder.path().join("frames.2.txt").exists(), "a spare connection leaves no file");
 }
 
 #[test]
@@ -251,7 +378,7 @@ fn a_file_without_a_frame_is_refused_and_an_existing_file_is_kept() {
 
 #[test]
 fn a_count_of_messages_ends_the_carrier() {
-    let mut scene = Scene::with(1, |config| FeedRelayConfig { count: Some(3), ..config });
+    let mut scene = Scene::with(1, |config| FeedRelayConfig { count: Some(4), ..config });
     for frame in ["q 1 1 1", "q 1 2 2", "q 1 3 3"] {
         scene.scripts[0].push(frame);
     }

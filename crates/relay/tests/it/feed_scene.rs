@@ -33,7 +33,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Starts a carrier with so many connections, on a topic that keeps everything, and subscribes to the topic.
+    /// Starts a carrier with so many connections and a spare one, on a topic that keeps everything, and subscribes to
+    /// the topic. The carrier begins with a gap of all instruments.
     pub fn new(connections: usize) -> Self {
         Self::with(connections, |config| config)
     }
@@ -43,7 +44,7 @@ impl Scene {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let config = change(relay_config(&folder, TOPIC));
         let is_kept = config.target.policy == Some(Policy::Keep);
-        let scripts: Vec<Arc<FeedScript>> = (0..connections).map(|_| Arc::default()).collect();
+        let scripts: Vec<Arc<FeedScript>> = (0..=connections).map(|_| Arc::default()).collect();
         let boxed = |script: &Arc<FeedScript>| Box::new(ScriptedFeed::new(script.clone())) as Box<dyn Feed>;
         let feeds: Vec<Box<dyn Feed>> = scripts.iter().map(boxed).collect();
         let (meter, reports): (Arc<FeedMeter>, Arc<Mutex<Vec<String>>>) = (Arc::default(), Arc::default());
@@ -55,6 +56,7 @@ impl Scene {
         let mut scene = Self { folder, scripts, meter, reports, stop, carrier: Some(carrier), subscriber: None };
         if is_kept {
             scene.subscribe(StartPosition::Oldest);
+            scene.expect(&["gap all 0 0"]);
         }
         scene
     }
@@ -211,6 +213,7 @@ fn status_text(status: &FeedStatus) -> String {
     match FeedCondition::from_code(status.condition).expect("a condition") {
         FeedCondition::Connected => format!("connected {connection}"),
         FeedCondition::Disconnected => format!("disconnected {connection}"),
+        FeedCondition::Gap if *symbol == FeedStatus::ALL_SYMBOLS => format!("gap all {expected} {found}"),
         FeedCondition::Gap => format!("gap {symbol} {expected} {found}"),
         FeedCondition::BookValid => format!("valid {symbol}"),
         FeedCondition::Silence => "silence".to_owned(),

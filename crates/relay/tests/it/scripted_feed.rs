@@ -6,6 +6,7 @@
 //!   s 1 7 b500:2 a501:3  snapshot of a book at 7, with a bid and an offer
 //!   u 1 7 8 b500:0       update of the book from 7 to 8
 //!   m                    announced maintenance
+//!   q 1 20 500.5         a price that does not fit
 //! ```
 
 use std::collections::VecDeque;
@@ -131,6 +132,16 @@ impl FrameParser for ScriptParser {
             ["m"] => take(MarketEvent::Maintenance),
             ["q", symbol, sequence, bid] => {
                 let (symbol, sequence) = (SymbolId(number(symbol)? as u32), number(sequence)?);
+                let misfit = || FrameError::Number {
+                    instrument: format!("instrument {symbol}"),
+                    symbol,
+                    field: "bid",
+                    text: bid.to_owned(),
+                    decimals: 0,
+                };
+                if bid.contains('.') {
+                    return Err(misfit());
+                }
                 let bid = Price(number(bid)? as i64);
                 take(MarketEvent::Quote {
                     sequence,

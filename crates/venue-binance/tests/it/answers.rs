@@ -10,7 +10,7 @@ use tickpath_venue_binance::{BinanceLineConfig, REFUSED_BY_LINE};
 
 use crate::driver::{ACCOUNT, BTCUSDT, Driver, Seen, VENUE, buy, cancel, config, placed};
 use crate::exchange::{Reply, ScriptedExchange};
-use crate::frames::{EventFrame, record, renamed, text_of};
+use crate::frames::{EventFrame, fill, record, renamed, text_of};
 
 const NEW: (ExecType, OrdStatus) = (ExecType::New, OrdStatus::New);
 const CANCELED: (ExecType, OrdStatus) = (ExecType::Canceled, OrdStatus::Canceled);
@@ -250,6 +250,69 @@ fn a_cancel_of_an_unknown_order_is_refused_after_the_orders_status() {
 
     let (_, report) = refused_cancel(Reply::Ok(record(&text, 77, "NEW", "0.00000000")), &[]);
     assert_eq!((report.reason, report.status), (2011, OrdStatus::New.code()));
+}
+
+#[test]
+fn an_end_that_the_status_shows_is_reported_once_before_the_refusal_of_the_cancel() {
+    let exchange = ScriptedExchange::start();
+    let mut driver = Driver::connected(&exchange);
+    let text = driver.place(&exchange, 0, &buy(1), 77).param("newClientOrderId");
+    exchange.reply("order.cancel", Reply::refused(400, -2011, "Unknown order sent."));
+    exchange.reply("order.status", Reply::Ok(record(&text, 77, "EXPIRED", "0")));
+    driver.send(1, &cancel(2, 1));
+    let report = driver.until_report(1, ExecType::CancelRejected);
+    assert_eq!((report.reason, report.client_order_id.0), (TOO_LATE, 2));
+    exchange.send(&EventFrame::new(&text, 77).expired("0", "EXPIRED").text());
+    driver.settle(&exchange);
+    let expired = (ExecType::Expired, OrdStatus::Expired);
+    assert_eq!(driver.story(1), [NEW, expired, (ExecType::CancelRejected, OrdStatus::Rejected)]);
+}
+
+#[test]
+fn a_cancel_that_loses_against_the_last_fill_is_too_late() {
+    for event_first in [false, true] {
+        let exchange = ScriptedExchange::start();
+        let mut driver = Driver::connected(&exchange);
+        let text = driver.place(&exchange, 0, &buy(1), 77).param("newClientOrderId");
+        driver.send(1, &cancel(2, 1));
+        let request = driver.until_request(&exchange, "order.cancel", 1);
+        let filled = EventFrame::new(&text, 77).trade(4, "0.5", "0.5", "FILLED").text();
+        if event_first {
+            exchange.send(&filled);
+        } else {
+            exchange.reply("order.status", Reply::Ok(record(&text, 77, "FILLED", "0.5")));
+            exchange.reply("myTrades", Reply::Ok(json!([fill(4, 77, "0.5")])));
+        }
+        exchange.refuse(&request, 400, -2011, "Unknown order sent.");
+        let report = driver.until_report(1, ExecType::CancelRejected);
+        assert_eq!((report.reason, report.client_order_id.0), (TOO_LATE, 2));
+        exchange.send(&filled);
+        driver.settle(&exchange);
+        let too_late = (ExecType::CancelRejected, OrdStatus::Rejected);
+        assert_eq!(driver.story(1), [NEW, (ExecType::Trade, OrdStatus::Filled), too_late]);
+        assert_eq!(exchange.of_method("order.status").len(), usize::from(!event_first));
+    }
+}
+
+#[test]
+fn of_two_cancels_each_is_answered() {
+    for event_first in [false, true] {
+        let exchange = ScriptedExchange::start();
+        let mut driver = Driver::connected(&exchange);
+        let text = driver.place(&exchange, 0, &buy(1), 77).param("newClientOrderId");
+        driver.send(1, &cancel(2, 1));
+        driver.send(2, &cancel(3, 1));
+        let second = driver.until_request(&exchange, "order.cancel", 2);
+        let first = exchange.of_method("order.cancel").swap_remove(0);
+        if event_first {
+            exchange.send(&EventFrame::new(&text, 77).canceled(&renamed(&text, 'c'), "0").text());
+        }
+        exchange.answer(&first, json!({ "executedQty": "0" }));
+        exchange.refuse(&second, 400, -2011, "Unknown order sent.");
+        let report = driver.until_report(1, ExecType::CancelRejected);
+        assert_eq!((report.reason, report.client_order_id.0), (TOO_LATE, 3));
+        assert_eq!(driver.report(1, ExecType::Canceled).expect("a cancel").client_order_id.0, 2);
+    }
 }
 
 #[test]

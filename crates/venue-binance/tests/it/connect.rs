@@ -8,7 +8,7 @@ use tickpath_venue_binance::{BinanceLine, BinanceLineConfig, LineInstrument};
 
 use crate::driver::{BTCUSDT, Driver, Seen, buy, cancel, config, instrument};
 use crate::exchange::{Reply, ScriptedExchange};
-use crate::frames::{EventFrame, fill, record, text_of};
+use crate::frames::{EventFrame, fill, record, text_of, unreadable};
 
 const MS_NS: u64 = 1_000_000;
 
@@ -107,6 +107,40 @@ fn missed_fills_follow_the_end_of_the_next_connect() {
     let asked = driver.until_request(&exchange, "myTrades", 1);
     let from_ms: u64 = asked.param("startTime").parse().expect("a time");
     assert!(from_ms > 1_700_000_000_123 - 60_000, "{from_ms}");
+}
+
+#[test]
+fn a_missed_fill_that_cannot_be_read_is_named_once_and_keeps_no_line_down() {
+    let exchange = ScriptedExchange::start();
+    let mut driver = Driver::connected(&exchange);
+    let text = driver.place(&exchange, 0, &buy(1), 77).param("newClientOrderId");
+    let trades = json!([fill(4, 77, "0.1"), fill(5, 77, "92233720368547758.08"), fill(6, 77, "0.1")]);
+    for _ in 0..2 {
+        exchange.cut();
+        driver.until_lost();
+        exchange.reply("openOrders.status", Reply::Ok(json!([record(&text, 77, "PARTIALLY_FILLED", "0.3")])));
+        exchange.reply("myTrades", Reply::Ok(trades.clone()));
+        driver.connect();
+        driver.settle(&exchange);
+    }
+    let fill = (ExecType::Trade, OrdStatus::PartiallyFilled);
+    let in_doubt = (ExecType::OrderStatus, OrdStatus::Unknown);
+    assert_eq!(driver.story(1), [(ExecType::New, OrdStatus::New), fill, fill, in_doubt]);
+    assert!(driver.text(1).starts_with("trade 5: the field 'qty'"), "{}", driver.text(1));
+}
+
+#[test]
+fn an_open_order_that_cannot_be_read_keeps_no_line_down() {
+    let exchange = ScriptedExchange::start();
+    let listed = json!([unreadable("web_1", 78), unreadable(&text_of(1), 77), record(&text_of(2), 79, "NEW", "0")]);
+    exchange.reply("openOrders.status", Reply::Ok(listed));
+    let mut driver = Driver::connected(&exchange);
+    let report = driver.until_report(1, ExecType::OrderStatus);
+    assert_eq!((report.status, driver.reports().len()), (OrdStatus::Unknown.code(), 1));
+    driver.settle(&exchange);
+    assert!(driver.text(1).starts_with("order 77: the field 'price' of a message is 'x'"), "{}", driver.text(1));
+    driver.send(0, &cancel(3, 2));
+    assert_eq!(driver.until_request(&exchange, "order.cancel", 1).param("orderId"), "79");
 }
 
 #[test]

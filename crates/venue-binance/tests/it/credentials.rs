@@ -36,7 +36,7 @@ fn a_file_that_others_read_is_refused_with_the_remedy() {
     for mode in [0o640, 0o604, 0o660, 0o644] {
         let (_folder, path) = file(&text, mode);
         let why = ApiCredentials::read(&path).expect_err("exposed").to_string();
-        assert!(why.contains(&format!("mode {mode:o}")) && why.contains("chmod 600"), "{why}");
+        assert!(why.contains(&format!("mode {mode:04o}")) && why.contains("chmod 600"), "{why}");
         assert!(!why.contains(SECRET_KEY) && !why.contains(API_KEY), "{why}");
     }
 }

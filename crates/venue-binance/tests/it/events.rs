@@ -89,6 +89,31 @@ fn an_event_that_this_line_does_not_know_puts_the_order_in_doubt() {
 }
 
 #[test]
+fn an_event_that_cannot_be_read_leaves_its_order_in_doubt_and_so_does_the_end_behind_it() {
+    let in_doubt = (ExecType::OrderStatus, OrdStatus::Unknown);
+    let huge = accepted().trade(5, "92233720368547758.08", "0.2", "PARTIALLY_FILLED");
+    let driver = after(&[huge.clone(), huge.clone()]);
+    assert_eq!(driver.story(1), [NEW, in_doubt]);
+    let named = driver.text(1);
+    assert!(named.starts_with("trade 5: the field 'l' of a message is '92233720368547758.08'"), "{named}");
+
+    let driver = after(&[
+        accepted().trade(4, "0.1", "0.1", "PARTIALLY_FILLED"),
+        huge.clone(),
+        accepted().trade(6, "0.1", "0.3", "PARTIALLY_FILLED"),
+        accepted().canceled(&renamed(&text_of(1), 'c'), "0.3"),
+    ]);
+    assert_eq!(driver.story(1), [NEW, PARTLY_FILLED, in_doubt, PARTLY_FILLED, in_doubt]);
+
+    let driver = after(&[accepted().trade(1 << 40, "0.1", "0.1", "PARTIALLY_FILLED")]);
+    assert_eq!(driver.story(1), [NEW, in_doubt]);
+    assert_eq!(driver.text(1), "trade 1099511627776: its id is too large for this line");
+
+    let foreign = EventFrame { client: "web_0123".to_owned(), ..huge };
+    assert_eq!(after(&[foreign]).story(1), [NEW]);
+}
+
+#[test]
 fn a_trade_without_a_quantity_is_none() {
     let nothing = accepted().trade(4, "0.00000000", "0.00000000", "FILLED");
     assert_eq!(after(&[nothing]).story(1), [NEW]);

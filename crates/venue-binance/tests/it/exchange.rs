@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tickpath_clock::utc_ns;
-use tungstenite::{Error, Message, WebSocket, accept};
+use tungstenite::handshake::server::{Callback, ErrorResponse, Request, Response};
+use tungstenite::http::{HeaderValue, StatusCode};
+use tungstenite::{Error, Message, WebSocket, accept_hdr};
 
 /// Time for which a connection waits for the client before it looks for frames of the test.
 const TURN: Duration = Duration::from_millis(1);
@@ -49,6 +51,10 @@ struct ExchangeState {
     /// Answers by method: each is given once.
     replies: HashMap<String, VecDeque<Reply>>,
     clock_lead_ms: i64,
+    /// Refusals of the next upgrades: status, and the pause that is demanded.
+    upgrade_refusals: VecDeque<(StatusCode, &'static str)>,
+    /// Upgrades that were refused.
+    refused_upgrades: usize,
     is_stopped: bool,
 }
 
@@ -115,6 +121,17 @@ impl ScriptedExchange {
         self.state().clock_lead_ms = lead_ms;
     }
 
+    /// Refuses the next connection with a status and this `Retry-After`.
+    pub fn refuse_upgrade(&self, status: u16, retry_after: &'static str) {
+        let status = StatusCode::from_u16(status).expect("a status of HTTP");
+        self.state().upgrade_refusals.push_back((status, retry_after));
+    }
+
+    /// Returns the number of connections that were refused so far.
+    pub fn refused_upgrades(&self) -> usize {
+        self.state().refused_upgrades
+    }
+
     /// Sends a text to the newest connection.
     pub fn send(&self, text: &str) {
         self.order(Order::Send(text.to_owned()));
@@ -179,11 +196,28 @@ impl Drop for ScriptedExchange {
 
 /// Upgrades a connection, and serves it until it ends.
 fn serve(stream: TcpStream, state: &Mutex<ExchangeState>) {
-    let Ok(mut socket) = accept(stream) else { return };
+    let Ok(mut socket) = accept_hdr(stream, UpgradeCheck { state }) else { return };
     socket.get_ref().set_read_timeout(Some(TURN)).expect("a time above zero");
     let (orders, taken) = channel();
     lock(state).connections.push(orders);
     while take_request(&mut socket, state) && follow_orders(&mut socket, &taken) {}
+}
+
+/// Refuses an upgrade, if the test has asked for that.
+struct UpgradeCheck<'a> {
+    state: &'a Mutex<ExchangeState>,
+}
+
+impl Callback for UpgradeCheck<'_> {
+    fn on_request(self, _request: &Request, response: Response) -> Result<Response, ErrorResponse> {
+        let mut state = lock(self.state);
+        let Some((status, retry_after)) = state.upgrade_refusals.pop_front() else { return Ok(response) };
+        state.refused_upgrades += 1;
+        let mut refusal = ErrorResponse::new(None);
+        *refusal.status_mut() = status;
+        refusal.headers_mut().insert("retry-after", HeaderValue::from_static(retry_after));
+        Err(refusal)
+    }
 }
 
 /// Takes a request of the client, if there is one; returns false if the connection has ended.

@@ -108,6 +108,13 @@ pub fn record(client: &str, venue_id: u64, state: &str, executed: &str) -> Value
     })
 }
 
+/// Returns the state of an order with a price that is no number.
+pub fn unreadable(client: &str, venue_id: u64) -> Value {
+    let mut order = record(client, venue_id, "NEW", "0");
+    order["price"] = json!("x");
+    order
+}
+
 /// Returns a fill as answers have it.
 pub fn fill(id: u64, venue_id: u64, quantity: &str) -> Value {
     json!({

@@ -275,6 +275,98 @@ fn a_refused_second_step_leaves_the_order_canceled_with_its_fills() {
 }
 
 #[test]
+fn a_replace_that_loses_against_the_last_fill_is_too_late_whatever_its_answer() {
+    for (price, quantity) in [(61_000, 60_000_000), (60_000, 40_000_000)] {
+        for code in [-2011, -1007] {
+            let exchange = ScriptedExchange::start();
+            let mut driver = Driver::connected(&exchange);
+            driver.place(&exchange, 0, &buy(1), 77);
+            driver.send(1, &replace(2, 1, price, quantity));
+            let method = if price == 60_000 { "order.amend.keepPriority" } else { "order.cancelReplace" };
+            let request = driver.until_request(&exchange, method, 1);
+            exchange.send(&accepted().trade(4, "0.5", "0.5", "FILLED").text());
+            exchange.refuse(&request, 400, code, "Unknown order sent.");
+            driver.until_acknowledged(2);
+            driver.settle(&exchange);
+            let too_late = (ExecType::CancelRejected, OrdStatus::Rejected);
+            assert_eq!(driver.story(1), [NEW, (ExecType::Trade, OrdStatus::Filled), too_late], "{method} {code}");
+            let report = driver.report(1, ExecType::CancelRejected).expect("an answer");
+            assert_eq!((report.reason, report.client_order_id.0), (TOO_LATE, 2));
+        }
+    }
+}
+
+#[test]
+fn a_replace_in_two_steps_that_loses_against_the_last_fill_is_too_late() {
+    let exchange = ScriptedExchange::start();
+    let (mut driver, request) = two_steps(&exchange);
+    exchange.send(&accepted().trade(5, "0.3", "0.5", "FILLED").text());
+    exchange.refuse(&request, 400, -2011, "Unknown order sent.");
+    driver.until_acknowledged(2);
+    driver.settle(&exchange);
+    assert_eq!(driver.story(1).last(), Some(&(ExecType::CancelRejected, OrdStatus::Rejected)));
+    let answers = driver.reports().into_iter().filter(|report| report.client_order_id.0 == 2);
+    assert_eq!(answers.map(|report| report.reason).collect::<Vec<_>>(), [TOO_LATE]);
+    assert_eq!(exchange.of_method("order.place").len(), 1);
+}
+
+/// Lets a replace end in doubt while cancel 3 waits for it, and answers the cancel's question for the order with these
+/// states. Returns the line once the cancel is answered.
+fn cancel_behind_a_doubtful_replace(exchange: &ScriptedExchange, states: Vec<Reply>) -> Driver {
+    let (mut driver, request) = swap(exchange);
+    driver.send(2, &cancel(3, 1));
+    exchange.reply("order.cancel", Reply::refused(400, -2011, "Unknown order sent."));
+    states.into_iter().for_each(|reply| exchange.reply("order.status", reply));
+    exchange.refuse(&request, 408, -1007, "Timeout.");
+    let report = driver.until_report(1, ExecType::CancelRejected);
+    assert_eq!(report.client_order_id.0, 3);
+    driver.until_acknowledged(3);
+    let canceled = exchange.of_method("order.cancel");
+    assert_eq!(canceled.iter().map(|request| request.param("orderId")).collect::<Vec<_>>(), ["77"]);
+    driver
+}
+
+#[test]
+fn a_replace_in_doubt_and_a_cancel_that_waited_for_it_are_both_answered() {
+    let exchange = ScriptedExchange::start();
+    let gone = record(&renamed(&text_of(1), 'r'), 77, "CANCELED", "0");
+    let successor = record(&format!("{}-1-0", text_of(1)), 78, "NEW", "0");
+    let mut driver = cancel_behind_a_doubtful_replace(&exchange, vec![Reply::Ok(gone), Reply::Ok(successor)]);
+    // The event comes behind the answer that shows the same.
+    exchange.send(&replacement().text());
+    driver.settle(&exchange);
+    assert_eq!(driver.story(1), [NEW, IN_DOUBT, REPLACED, (ExecType::CancelRejected, OrdStatus::New)]);
+    let replaced = driver.report(1, ExecType::Replaced).expect("an answer");
+    assert_eq!((replaced.client_order_id.0, replaced.venue_order_id.0), (2, 78));
+    assert_eq!(driver.report(1, ExecType::CancelRejected).expect("an answer").reason, 2011);
+    assert_eq!(exchange.of_method("order.cancelReplace").len(), 1, "nothing is sent again");
+    driver.send(3, &cancel(4, 1));
+    assert_eq!(driver.until_request(&exchange, "order.cancel", 2).param("orderId"), "78");
+}
+
+#[test]
+fn a_replacement_that_is_placed_behind_the_orders_end_revives_the_order() {
+    let exchange = ScriptedExchange::start();
+    let gone = Reply::Ok(record(&renamed(&text_of(1), 'r'), 77, "CANCELED", "0"));
+    let absent = Reply::refused(400, -2013, "Order does not exist.");
+    let mut driver = cancel_behind_a_doubtful_replace(&exchange, [vec![gone], vec![absent; 10]].concat());
+    let too_late = (ExecType::CancelRejected, OrdStatus::Rejected);
+    assert_eq!(driver.story(1), [NEW, IN_DOUBT, CANCELED, too_late]);
+    exchange.send(&replacement().text());
+    driver.settle(&exchange);
+    assert_eq!(driver.report(1, ExecType::Replaced).expect("it lives").venue_order_id.0, 78);
+    driver.send(3, &cancel(4, 1));
+    let sent = driver.until_request(&exchange, "order.cancel", 2);
+    assert_eq!(sent.param("orderId"), "78");
+    exchange.answer(&sent, json!({ "executedQty": "0" }));
+    driver.until_acknowledged(4);
+    driver.settle(&exchange);
+    let end = driver.report(1, ExecType::Canceled).expect("an end");
+    assert_eq!((end.client_order_id.0, end.venue_order_id.0), (4, 78));
+    assert_eq!(exchange.of_method("order.cancelReplace").len(), 1, "nothing is sent again");
+}
+
+#[test]
 fn a_cancel_during_a_replace_waits_for_its_end() {
     let exchange = ScriptedExchange::start();
     let (mut driver, request) = swap(&exchange);

@@ -7,7 +7,7 @@ use tickpath_venue_binance::{BinanceLineConfig, REFUSED_BY_LINE};
 
 use crate::driver::{ACCOUNT, BTCUSDT, Driver, VENUE, buy, config, placed, status};
 use crate::exchange::{Reply, ScriptedExchange};
-use crate::frames::{EventFrame, fill, record, renamed, text_of};
+use crate::frames::{EventFrame, fill, record, renamed, text_of, unreadable};
 
 /// Id of the status request.
 const REQUEST: u64 = 900;
@@ -86,6 +86,70 @@ fn a_status_of_a_known_state_asks_for_no_fills_unless_they_are_wanted() {
         let fill = driver.report(1, ExecType::Trade).expect("a fill");
         assert_eq!((fill.exec_id.0, fill.leaves_quantity.0), (4 << 41 | 4 << 1, 40_000_000));
     }
+}
+
+#[test]
+fn the_event_of_an_end_is_passed_on_once_before_or_behind_the_status_that_shows_the_end() {
+    for event_first in [false, true] {
+        let exchange = ScriptedExchange::start();
+        let mut driver = Driver::connected(&exchange);
+        let text = driver.place(&exchange, 0, &buy(1), 77).param("newClientOrderId");
+        let end = EventFrame::new(&text, 77).expired("0", "EXPIRED").text();
+        if event_first {
+            exchange.send(&end);
+            driver.until_report(1, ExecType::Expired);
+        }
+        exchange.reply("order.status", Reply::Ok(record(&text, 77, "EXPIRED", "0")));
+        let answer = ask(&mut driver, 1, 1, 0);
+        assert_eq!(shown(&answer), [(STATUS, Some(OrdStatus::Expired), 0, 0)]);
+        exchange.send(&end);
+        driver.settle(&exchange);
+        let ends = driver.story(1).into_iter().filter(|report| *report == (ExecType::Expired, OrdStatus::Expired));
+        assert_eq!(ends.count(), 1, "{:?}", driver.story(1));
+    }
+}
+
+#[test]
+fn a_fill_that_cannot_be_read_is_named_once_and_the_status_shows_that_it_is_missing() {
+    let exchange = ScriptedExchange::start();
+    let mut driver = Driver::connected(&exchange);
+    let text = driver.place(&exchange, 0, &buy(1), 77).param("newClientOrderId");
+    let trades = json!([fill(4, 77, "0.1"), fill(5, 77, "92233720368547758.08"), fill(6, 77, "0.1")]);
+    let status = (STATUS, FILLED, 50_000_000, 0);
+    for number in 1..3 {
+        exchange.reply("order.status", Reply::Ok(record(&text, 77, "FILLED", "0.5")));
+        exchange.reply("myTrades", Reply::Ok(trades.clone()));
+        let answer = ask(&mut driver, number, 1, 0);
+        if number == 2 {
+            assert_eq!(shown(&answer), [status], "all is reported once");
+            continue;
+        }
+        let (first, second) =
+            ((TRADE, PARTLY_FILLED, 10_000_000, 10_000_000), (TRADE, PARTLY_FILLED, 20_000_000, 10_000_000));
+        assert_eq!(shown(&answer), [first, second, (STATUS, Some(OrdStatus::Unknown), 0, 0), status]);
+        let named = driver.text(1);
+        assert!(named.starts_with("trade 5: the field 'qty' of a message is '9223372036854775"), "{named}");
+    }
+    assert_eq!(driver.losses, Vec::<String>::new());
+}
+
+#[test]
+fn an_order_that_cannot_be_read_stays_in_doubt_and_the_line_up() {
+    let exchange = ScriptedExchange::start();
+    let mut driver = Driver::connected(&exchange);
+    let text = driver.place(&exchange, 0, &buy(1), 77).param("newClientOrderId");
+    exchange.reply("order.status", Reply::Ok(unreadable(&text, 77)));
+    assert_eq!(shown(&ask(&mut driver, 1, 1, 0)), [(STATUS, Some(OrdStatus::Unknown), 0, 0)]);
+    driver.settle(&exchange);
+    assert!(driver.text(1).starts_with("the field 'price' of a message is 'x'"), "{}", driver.text(1));
+
+    let listed = json!([unreadable("web", 90), unreadable(&text, 77), record(&text_of(2), 78, "NEW", "0")]);
+    exchange.reply("openOrders.status", Reply::Ok(listed));
+    let answer = ask_all(&mut driver, 2);
+    let states: Vec<_> = answer.iter().map(|report| (report.order_id.0, OrdStatus::from_code(report.status))).collect();
+    assert_eq!(states, [(1, Some(OrdStatus::Unknown)), (2, Some(OrdStatus::New)), (0, Some(OrdStatus::New))]);
+    assert!(driver.text(1).starts_with("order 77: the field 'price'"), "{}", driver.text(1));
+    assert_eq!(driver.losses, Vec::<String>::new());
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Requests to the byte. The time and the signature differ each time, and stand as `T` and `S`.
 
 use serde_json::json;
-use tickpath_market::{ClientOrderId, NewOrder, OrderType, Price, Request, SelfTradeMode, Side, TimeInForce};
-use tickpath_venue_binance::BinanceLineConfig;
+use tickpath_market::{ClientOrderId, NewOrder, OrderType, Price, Request, SelfTradeMode, Side, SymbolId, TimeInForce};
+use tickpath_venue_binance::{BinanceLineConfig, OrderEncoder};
 
 use crate::driver::{
-    API_KEY, Driver, PRIVATE_KEY, SECRET_KEY, buy, cancel, config, credentials, placed, replace, status,
+    API_KEY, BTCUSDT, Driver, PRIVATE_KEY, SECRET_KEY, buy, cancel, config, credentials, instrument, placed, replace,
+    status,
 };
 use crate::exchange::{Received, ScriptedExchange};
 use crate::frames::{EventFrame, text_of};
@@ -25,6 +26,24 @@ fn payload(request: &Received) -> String {
     names.sort();
     let pairs: Vec<String> = names.iter().map(|name| format!("{name}={}", request.param(name))).collect();
     pairs.join("&")
+}
+
+#[test]
+fn an_encoder_without_a_connection_writes_as_a_line_does() {
+    for secret in [PRIVATE_KEY, SECRET_KEY] {
+        let exchange = ScriptedExchange::start();
+        let mut driver = Driver::new(BinanceLineConfig { credentials: credentials(secret), ..config(&exchange) });
+        driver.connect();
+        driver.send(0, &Request::New(buy(1)));
+        let sent = driver.until_request(&exchange, "order.place", 1);
+        let sent_ms = sent.param("timestamp").parse().expect("a time");
+        let instruments = vec![instrument("BTCUSDT", BTCUSDT)];
+        let mut encoder = OrderEncoder::new(credentials(secret), instruments, 5_000, 5).expect("a key");
+        assert_eq!(encoder.encode(0, &Request::New(buy(1)), sent_ms), Some(sent.text.as_str()));
+        assert_eq!(encoder.encode(0, &cancel(2, 1), sent_ms), None);
+        let foreign = NewOrder { symbol: SymbolId(99), ..buy(1) };
+        assert_eq!(encoder.encode(0, &Request::New(foreign), sent_ms), None);
+    }
 }
 
 #[test]

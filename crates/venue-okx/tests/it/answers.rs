@@ -1,6 +1,6 @@
 //! OKX's answers to requests: proof of receipt, refusals, and answers that leave the effect open.
 
-use tickpath_market::{ExecType, OrdStatus, Request, Side};
+use tickpath_market::{ExecType, ExecutionReport, OrdStatus, Request, Side};
 use tickpath_venue::{TOO_LATE, UNKNOWN_ORDER};
 use tickpath_venue_okx::OTHER_CODE;
 
@@ -128,6 +128,68 @@ fn a_refused_cancel_of_a_known_order_has_its_side() {
     test.okx.script().answer = Some(("51400", ""));
     test.send(0, &cancel(2, 1));
     assert_eq!(test.wait_for_reports(2)[1].side, Side::Sell.code());
+}
+
+/// Waits until all that was sent is read, and returns the reports about order 1.
+fn reports_about_order_1(test: &mut LineUnderTest) -> Vec<ExecutionReport> {
+    test.okx.send(&OrderRow::live(9).push());
+    test.wait_until("the last row is read", |test| test.reports().iter().any(|report| report.order_id.0 == 9));
+    test.reports().into_iter().filter(|report| report.order_id.0 == 1).collect()
+}
+
+#[test]
+fn a_change_that_loses_against_the_last_fill_is_rejected_once() {
+    let filled = OrderRow::live(1).filled(5, "2", "2");
+    let failed = filled.clone().with("reqId", "0000000000000002").with("amendResult", "-1").with("code", "51503");
+    for request in [cancel(2, 1), replace(2, 1)] {
+        for (code, is_answered_first) in [("0", true), ("0", false), ("51400", false)] {
+            let mut test = LineUnderTest::connected();
+            test.send(0, &Request::New(new_order(1)));
+            test.wait_until("the order is accepted", |test| test.acknowledged() == 1);
+            test.okx.script().answer = None;
+            test.send(1, &request);
+            if is_answered_first {
+                test.okx.answer_request("1", "cancel-order", code, "");
+            }
+            test.okx.send(&filled.push());
+            if !is_answered_first {
+                test.okx.answer_request("1", "cancel-order", code, "");
+            }
+            test.wait_until("the change is answered", |test| test.acknowledged() == 2);
+            if matches!(request, Request::Replace(_)) {
+                // The failure of an amendment may also be a row.
+                test.okx.send(&failed.push());
+            }
+            let reports = reports_about_order_1(&mut test);
+            let answers: Vec<_> = reports.iter().filter(|report| report.client_order_id.0 == 2).map(essence).collect();
+            let found: Vec<_> = answers.iter().map(|answer| (answer.0, answer.4)).collect();
+            assert_eq!(found, [(ExecType::CancelRejected, TOO_LATE)], "{request:?}, {code}, {is_answered_first}");
+            assert_eq!(reports.len(), 2, "the other one is the fill: {reports:?}");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_an_order_with_an_open_rest_answers_its_requests() {
+    let mut test = LineUnderTest::connected();
+    test.okx.script().answer = None;
+    test.send(0, &cancel(2, 1));
+    test.okx.send(&OrderRow::live(1).canceled("20").push());
+    test.okx.answer_request("0", "cancel-order", "51401", "canceled already");
+    test.wait_until("the cancel is answered", |test| test.acknowledged() == 1);
+    let reports = reports_about_order_1(&mut test);
+    assert_eq!(reports.iter().map(|report| essence(report).0).collect::<Vec<_>>(), [ExecType::Canceled]);
+}
+
+#[test]
+fn a_cancel_that_was_refused_is_not_answered_by_a_later_cancel_of_another_program() {
+    let mut test = LineUnderTest::connected();
+    test.okx.script().answer = Some(("50011", "too many requests"));
+    test.send(0, &cancel(2, 1));
+    assert_eq!(essence(&test.wait_for_reports(1)[0]).3, 2);
+    test.okx.send(&OrderRow::live(1).canceled("1").push());
+    let end = essence(&test.wait_for_reports(2)[1]);
+    assert_eq!((end.0, end.3), (ExecType::Canceled, 0));
 }
 
 #[test]

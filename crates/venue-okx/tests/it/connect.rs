@@ -1,12 +1,12 @@
 //! The connect: OKX's clock, login, subscription and lists, and only then the line is up. It never shows a secret.
 
 use serde_json::Value;
-use tickpath_clock::utc_ns;
+use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_market::{ExecType, Liquidity, Request, SymbolId};
 use tickpath_venue::{Line, LineSendError};
 use tickpath_venue_okx::{OkxLine, OkxLineConfig, OkxLineError, signature};
 
-use crate::exchange::ScriptedOkx;
+use crate::exchange::{OkxScript, ScriptedOkx, TIME};
 use crate::harness::{LineUnderTest, OwnedLineEvent, VENUE, config, credentials, essence, new_order};
 use crate::rows::{OrderRow, fill_row, name, rest_rows};
 
@@ -125,6 +125,64 @@ fn a_connect_is_bounded_in_time() {
     let expected = "the line is not up within 3000 ms, at the subscription; check the addresses";
     assert_eq!(test.wait_for_loss(), expected);
     assert_eq!(test.ups(), 0);
+}
+
+#[test]
+fn refusals_for_the_rate_delay_the_next_connects_more_each_time() {
+    const PAUSE_NS: i64 = 100_000_000;
+    let too_frequent = r#"{"event":"error","code":"60014","msg":"Requests too frequent","connId":"a"}"#;
+    let causes: [fn(&mut OkxScript, &str); 4] = [
+        |script, _| script.handshake_refusal = Some(429),
+        |script, _| script.handshake_refusal = Some(503),
+        |script, text| script.login_refusal = Some(text.to_owned()),
+        |script, _| script.rest.push((TIME, 429, r#"{"code":"50011","msg":"Too Many Requests","data":[]}"#.to_owned())),
+    ];
+    let clock = HostClock::get().expect("this host has a clock");
+    for cause in causes {
+        let mut test = LineUnderTest::new(|config| config.refused_pause_ns = PAUSE_NS as u64);
+        let usual = test.okx.script().clone();
+        cause(test.okx.script(), too_frequent);
+        let began = clock.ticks();
+        for connects in 1..=3 {
+            test.begin_connect(0);
+            test.wait_until("the connect begins", |test| test.okx.calls(TIME).len() == connects);
+            let waited_ns = clock.ns_between(began, clock.ticks());
+            // One pause lies before the second connect, and twice that before the third.
+            assert!(waited_ns >= [0, 1, 3][connects - 1] * PAUSE_NS, "connect {connects}: {waited_ns} ns");
+            test.wait_until("the connect is refused", |test| test.losses.len() == connects);
+        }
+        *test.okx.script() = usual;
+        test.connect(0);
+    }
+}
+
+/// Pages of a list that is longer than the rate of its requests allows in the time of a connect.
+const LONG_LIST: u64 = 121;
+
+/// Returns a page of the fills since a loss: the latest is one of order 1, and the others are foreign.
+fn page_of_long_list(target: &str) -> Option<String> {
+    let query = target.strip_prefix("/api/v5/trade/fills?begin=")?;
+    let last = LONG_LIST * 100;
+    let before = query.split_once("&after=").map_or(last + 1, |(_, id)| id.parse().expect("an id of the list"));
+    let row = |id: u64| if id == last { fill_row(1, id, "1") } else { format!(r#"{{"billId":"{id}"}}"#) };
+    let rows: Vec<String> = (before.saturating_sub(100).max(1)..before).rev().map(row).collect();
+    Some(rest_rows(&rows))
+}
+
+#[test]
+fn a_long_list_of_missed_fills_has_the_time_of_a_connect_for_each_page() {
+    let mut test = LineUnderTest::new(|config| config.connect_timeout_ns = 4_000_000_000);
+    test.connect(0);
+    test.okx.cut();
+    test.wait_for_loss();
+    test.okx.script().list = page_of_long_list;
+    let clock = HostClock::get().expect("this host has a clock");
+    let began = clock.ticks();
+    test.connect(0);
+    let took_ns = clock.ns_between(began, clock.ticks());
+    assert!(took_ns > 4_000_000_000, "the list has to be longer than the time of a connect: {took_ns} ns");
+    assert_eq!(test.wait_for_reports(1)[0].exec_id.0 & 0xff_ffff_ffff, LONG_LIST * 100);
+    assert_eq!(test.losses.len(), 1, "{:?}", test.losses);
 }
 
 #[test]

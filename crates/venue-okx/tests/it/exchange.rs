@@ -10,6 +10,8 @@ use tungstenite::handshake::MidHandshake;
 use tungstenite::handshake::server::NoCallback;
 use tungstenite::{Error, HandshakeError, Message, ServerHandshake, WebSocket};
 
+/// Path of the exchange's time.
+pub const TIME: &str = "/api/v5/public/time";
 /// An empty answer of REST.
 pub const NO_ROWS: &str = r#"{"code":"0","msg":"","data":[]}"#;
 /// The answer of REST for an order that OKX does not have.
@@ -28,8 +30,12 @@ pub struct OkxScript {
     pub answers_pings: bool,
     /// Difference of the exchange's clock, in milliseconds.
     pub clock_ms: i64,
+    /// Refuses the WebSocket's handshake with this status.
+    pub handshake_refusal: Option<u16>,
     /// Answers of REST: begin of the path, status and body. The last fitting one counts.
     pub rest: Vec<(&'static str, u16, String)>,
+    /// Answers of REST before all others, by the path and its query.
+    pub list: fn(&str) -> Option<String>,
 }
 
 /// A request over HTTP.
@@ -63,6 +69,7 @@ pub struct ScriptedOkx {
 
 enum OkxLink {
     Down,
+    Refusing(TcpStream, u16),
     Shaking(Box<MidHandshake<ServerHandshake<TcpStream, NoCallback>>>),
     Open(Box<WebSocket<TcpStream>>),
 }
@@ -81,10 +88,12 @@ impl ScriptedOkx {
             answer: Some(("0", "")),
             answers_pings: true,
             clock_ms: 0,
+            handshake_refusal: None,
             rest: vec![
                 ("/api/v5/trade/", 200, NO_ROWS.to_owned()),
                 ("/api/v5/trade/order?", 200, NO_SUCH_ORDER.to_owned()),
             ],
+            list: |_| None,
         };
         let (link, peers, texts, calls) = (OkxLink::Down, Vec::new(), Vec::new(), Vec::new());
         Self { web, http, link, peers, script, texts, calls, pings: 0 }
@@ -132,9 +141,13 @@ impl ScriptedOkx {
         self.work_over_http();
         if let Ok((stream, _)) = self.web.accept() {
             stream.set_nonblocking(true).expect("a socket can be polled");
-            self.link = OkxLink::Shaking(Box::new(ServerHandshake::start(stream, NoCallback, None)));
+            self.link = match self.script.handshake_refusal {
+                Some(status) => OkxLink::Refusing(stream, status),
+                None => OkxLink::Shaking(Box::new(ServerHandshake::start(stream, NoCallback, None))),
+            };
         }
         self.link = match std::mem::replace(&mut self.link, OkxLink::Down) {
+            OkxLink::Refusing(stream, status) => refuse_handshake(stream, status),
             OkxLink::Shaking(shaking) => match shaking.handshake() {
                 Ok(socket) => OkxLink::Open(Box::new(socket)),
                 Err(HandshakeError::Interrupted(shaking)) => OkxLink::Shaking(Box::new(shaking)),
@@ -241,12 +254,15 @@ impl ScriptedOkx {
     }
 
     fn answer_call(&mut self, stream: &mut TcpStream, call: HttpCall) {
-        let (status, body) = if call.target == "/api/v5/public/time" {
-            let ms = (utc_ns() / 1_000_000).saturating_add_signed(self.script.clock_ms);
-            (200, format!(r#"{{"code":"0","msg":"","data":[{{"ts":"{ms}"}}]}}"#))
-        } else {
-            let fitting = self.script.rest.iter().rev().find(|(path, ..)| call.target.starts_with(path));
-            fitting.map_or((404, "<html>".to_owned()), |(_, status, body)| (*status, body.clone()))
+        let fitting = self.script.rest.iter().rev().find(|(path, ..)| call.target.starts_with(path));
+        let (status, body) = match ((self.script.list)(&call.target), fitting) {
+            (Some(body), _) => (200, body),
+            (None, Some((_, status, body))) => (*status, body.clone()),
+            (None, None) if call.target == TIME => {
+                let ms = (utc_ns() / 1_000_000).saturating_add_signed(self.script.clock_ms);
+                (200, format!(r#"{{"code":"0","msg":"","data":[{{"ts":"{ms}"}}]}}"#))
+            }
+            (None, None) => (404, "<html>".to_owned()),
         };
         self.calls.push(call);
         let length = body.len();
@@ -256,6 +272,17 @@ impl ScriptedOkx {
             stream,
             "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
         );
+    }
+}
+
+/// Refuses a handshake once it has arrived.
+fn refuse_handshake(mut stream: TcpStream, status: u16) -> OkxLink {
+    match stream.read(&mut [0; 4096]) {
+        Err(why) if why.kind() == ErrorKind::WouldBlock => OkxLink::Refusing(stream, status),
+        _ => {
+            let _ = write!(stream, "HTTP/1.1 {status} Refused\r\ncontent-length: 0\r\n\r\n");
+            OkxLink::Down
+        }
     }
 }
 

@@ -165,7 +165,8 @@ pub fn config(okx: &ScriptedOkx) -> OkxLineConfig {
         instrument("ETH-USDT", 2, 77, "1", false),
     ];
     let (url, rest_url) = okx.urls();
-    OkxLineConfig { url, rest_url, ..OkxLineConfig::new(VENUE, credentials(), instruments) }
+    let refused_pause_ns = 100_000_000;
+    OkxLineConfig { url, rest_url, refused_pause_ns, ..OkxLineConfig::new(VENUE, credentials(), instruments) }
 }
 
 /// Returns credentials that no text of a test contains by chance.

@@ -6,6 +6,7 @@ mod conformance;
 mod connect;
 mod credentials;
 mod exchange;
+mod fills;
 mod harness;
 mod properties;
 mod pushes;

@@ -207,6 +207,18 @@ fn rows_and_frames_that_cannot_be_read_end_the_connection() {
     let expected = "OKX has sent an order that cannot be read: sz: not a decimal number; write it like 61800.25";
     for (text, expected) in [
         (OrderRow::live(1).with("sz", "1e9").push(), expected),
+        (
+            OrderRow::live(1).with("sz", "-2").push(),
+            "OKX has sent an order that cannot be read: sz: '-2' is below zero",
+        ),
+        (
+            OrderRow::live(1).with("accFillSz", "-1").push(),
+            "OKX has sent an order that cannot be read: accFillSz: '-1' is below zero",
+        ),
+        (
+            OrderRow::live(1).filled(5, "-0.5", "0.5").push(),
+            "OKX has sent an order that cannot be read: fillSz: '-0.5' is below zero",
+        ),
         ("<html>".to_owned(), "OKX has sent a frame of 6 bytes that cannot be read: expected value at line 1 column 1"),
         (
             "{}".to_owned(),

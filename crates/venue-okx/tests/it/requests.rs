@@ -5,11 +5,11 @@ use tickpath_market::{
     ClientOrderId, ExecType, MassCancel, NewOrder, OrdStatus, OrderType, Price, Quantity, ReplaceOrder, Request,
     SelfTradeMode, Side, SymbolId, TimeInForce, TradeMode,
 };
-use tickpath_venue::{Line, LineSendError};
-use tickpath_venue_okx::{NO_MULTIPLE, NOT_SUPPORTED, SendStamps, UNKNOWN_INSTRUMENT};
+use tickpath_venue::{Line, LineSendError, SendStamps};
+use tickpath_venue_okx::{NO_MULTIPLE, NOT_SUPPORTED, OrderEncoder, UNKNOWN_INSTRUMENT};
 
-use crate::harness::{LineUnderTest, cancel, essence, new_order, replace};
-use crate::rows::name;
+use crate::harness::{LineUnderTest, cancel, config, essence, new_order, replace};
+use crate::rows::{OMS, name};
 
 /// Checks the text that a request becomes. `{1}` in it is the name of order 1, and the expiry is 0.
 fn check(test: &mut LineUnderTest, number: u64, request: &Request, expected: &str) {
@@ -103,6 +103,23 @@ fn amendments_and_cancels_are_written_as_okx_reads_them() {
 }
 
 #[test]
+fn the_encoder_writes_the_texts_of_the_line_into_one_buffer() {
+    let mut test = LineUnderTest::connected();
+    let instruments = config(&test.okx).instruments;
+    let mut encoder = OrderEncoder::new(&instruments, OMS).expect("the instruments are in order");
+    let buffer = encoder.encode(0, &Request::New(new_order(1)), 0).map(str::as_ptr);
+    for (number, request) in (0..).zip([Request::New(new_order(1)), replace(44, 1), cancel(45, 1)]) {
+        test.send(number, &request);
+        let expires = test.okx.requests()[number as usize]["expTime"].as_str().map_or(0, |ms| ms.parse().expect("ms"));
+        let text = encoder.encode(number, &request, expires).expect("OKX has such a request");
+        assert_eq!(Some(text), test.okx.texts().last().map(String::as_str));
+        assert_eq!(Some(text.as_ptr()), buffer, "the buffer is used again");
+    }
+    let elsewhere = NewOrder { symbol: SymbolId(8), ..new_order(1) };
+    assert_eq!(encoder.encode(0, &Request::New(elsewhere), 0), None);
+}
+
+#[test]
 fn requests_that_okx_could_not_take_are_refused_here_with_a_report_and_count_as_answered() {
     let mut test = LineUnderTest::connected();
     let swap = |quantity: &str| NewOrder {
@@ -150,8 +167,8 @@ fn the_times_of_the_last_send_are_known() {
     let clock = HostClock::get().expect("this host has a clock");
     let before = clock.ticks();
     test.send(0, &Request::New(new_order(1)));
-    let SendStamps { encoded, written } = test.line.last_send();
-    assert!(before <= encoded && encoded <= written && written <= clock.ticks());
+    let SendStamps { encoded, ready, written } = test.line.last_send();
+    assert!(before <= encoded && encoded <= ready && ready <= written && written <= clock.ticks());
 }
 
 #[test]

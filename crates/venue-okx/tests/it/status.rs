@@ -1,11 +1,13 @@
 //! Status requests about one order: answered by REST, after the requests before them, and final only when OKX can have
 //! no more to come.
 
-use tickpath_market::{ExecType, ExecutionReport, OrdStatus, Request, StatusRequest, SymbolId};
+use tickpath_market::{
+    ExecType, ExecutionReport, NewOrder, OrdStatus, OrderType, Price, Request, StatusRequest, SymbolId,
+};
 use tickpath_venue::{Line, UNKNOWN_ORDER};
 use tickpath_venue_okx::UNKNOWN_INSTRUMENT;
 
-use crate::exchange::NO_ROWS;
+use crate::exchange::{NO_ROWS, NO_SUCH_ORDER};
 use crate::harness::{LineUnderTest, cancel, essence, new_order, status};
 use crate::rows::{OrderRow, fill_row, name, rest_rows};
 
@@ -97,6 +99,53 @@ fn a_missing_fill_is_waited_for_before_the_status() {
     test.okx.answer_rest("/api/v5/trade/fills?", &rest_rows(&[fill_row(1, 10, "2")]));
     let reports = test.wait_for_reports(2);
     assert_eq!([essence(&reports[0]).0, essence(&reports[1]).0], [ExecType::Trade, ExecType::OrderStatus]);
+}
+
+/// Sends rows about order 1, and returns the reports of its end once all are read.
+fn ends_after(test: &mut LineUnderTest, rows: &[OrderRow]) -> Vec<ExecutionReport> {
+    rows.iter().for_each(|row| test.okx.send(&row.push()));
+    test.okx.send(&OrderRow::live(9).push());
+    test.wait_until("the last row is read", |test| test.reports().iter().any(|report| report.order_id.0 == 9));
+    let ends = [ExecType::Canceled, ExecType::Expired].map(ExecType::code);
+    test.reports().into_iter().filter(|report| ends.contains(&report.exec_type)).collect()
+}
+
+#[test]
+fn an_end_that_a_status_shows_first_is_reported_once_by_its_row() {
+    let canceled = OrderRow::live(1).canceled("1");
+    // A market order with a total of 2 is filled with less.
+    let cut = OrderRow::live(1).with("ordType", "market").with("sz", "1.5").filled(5, "1.5", "1.5");
+    for (order, end) in [
+        (new_order(1), canceled),
+        (NewOrder { order_type: OrderType::Market.code(), price: Price::ZERO, ..new_order(1) }, cut),
+    ] {
+        let mut test = LineUnderTest::connected();
+        test.send(0, &Request::New(order));
+        test.okx.answer_rest(ORDER, &rest_rows(&[end.json()]));
+        test.okx.answer_rest("/api/v5/trade/fills?", &rest_rows(&[fill_row(1, 5, "1.5")]));
+        test.ask(1, &status(7, 1));
+        test.wait_until("the status is reported", |test| {
+            test.reports().iter().any(|report| report.client_order_id.0 == 7)
+        });
+        let ends = ends_after(&mut test, &[end.clone(), end]);
+        assert_eq!(ends.len(), 1, "{:?}", test.reports());
+    }
+}
+
+#[test]
+fn a_status_after_the_end_has_the_end() {
+    // From before the end, or from after OKX has forgotten the order.
+    for answer in [rest_rows(&[OrderRow::live(1).json()]), NO_SUCH_ORDER.to_owned()] {
+        let mut test = LineUnderTest::connected();
+        let canceled = OrderRow::live(1).canceled("1");
+        test.okx.send(&canceled.push());
+        test.wait_for_reports(1);
+        test.okx.answer_rest(ORDER, &answer);
+        test.ask(0, &status(7, 1));
+        let found = essence(&test.wait_for_reports(2)[1]);
+        assert_eq!((found.0, found.1, found.3), (ExecType::OrderStatus, OrdStatus::Canceled, 7), "{answer}");
+        assert_eq!(ends_after(&mut test, &[canceled]).len(), 1);
+    }
 }
 
 #[test]

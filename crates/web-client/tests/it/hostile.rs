@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use tickpath_web_client::WebSocketConfig;
+use tickpath_web_client::{UpgradeRefusal, WebSocketConfig};
 
 use crate::server::{Certificates, NAMES, Peer, closed_port, read_head, serve, upgrade, wait_for_end};
 use crate::session::{Seen, Session};
@@ -91,6 +91,24 @@ fn an_answer_that_is_no_upgrade_is_shown() {
         };
         let session = check("ws", None, |_| {}, work, words);
         assert!(session.seen.is_empty(), "the connection was never up");
+    }
+}
+
+#[test]
+fn the_pause_that_a_server_demands_is_kept() {
+    for (answer, retry_after_s) in [
+        ("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 17\r\nContent-Length: 0\r\n\r\n", Some(17)),
+        ("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n", None),
+        ("HTTP/1.1 429 Too Many Requests\r\nRetry-After: soon\r\nContent-Length: 0\r\n\r\n", None),
+    ] {
+        let work = move |mut peer: Peer| {
+            read_head(&mut peer);
+            peer.write_all(answer.as_bytes()).expect("the client reads");
+        };
+        let mut session = check("ws", None, |_| {}, work, &["status 429 Too Many Requests"]);
+        assert_eq!(session.client.refusal(), Some(UpgradeRefusal { status: 429, retry_after_s }));
+        session.client.connect();
+        assert_eq!(session.client.refusal(), None, "the next connect is not answered yet");
     }
 }
 

@@ -7,6 +7,9 @@ sent        key, value, called, connect, tcp, connected, lookup, commands, encod
 connected   began, tcp, ended, lookup, commands
 subscribed  called, confirmed
 received    key, read, resumed, parsed, handed, empty, pause
+called      client, exchange, method, whether it failed, requests, stamps, pauses
+arrived     client, exchange, method or class, stamps
+lacking     a sentence
 cpu         now, processor time until now
 
 `key` is the same number for the same message on both sides. `value` is a payload that is a number. `lookup` is how long
@@ -14,6 +17,8 @@ the resolution of the server's name took, `commands` what connecting sent beside
 reader its turn. `delayed` is how long a process's first call waited for a processor. `empty` are calls of get_message
 since the last message that only looked and returned nothing, `pause` the time from each of them to the next call. A process
 that waits for what is pushed to a list is as good as subscribed when it begins to: there is nothing to confirm.
+`tickpath_calls` has the stamps of calls to exchanges and of messages from them; `lacking` is a seam that a library
+lacks.
 
 Rows are written when a process is subscribed, when so many have come together, and at the end; or when they are asked for,
 where there is no such folder.
@@ -37,10 +42,15 @@ KEY_BYTES = 256
 # Bytes of the longest payload that is looked at as a number.
 NUMBER_BYTES = 32
 
+# Libraries whose versions are written, if the process has imported them.
+LIBRARIES = ("redis", "hiredis", "uvloop", "ccxt", "okx", "requests", "httpx", "aiohttp", "websockets")
+
 # What this process is.
 facts: dict[str, object] = {}
 
-_rows: dict[str, list] = {"sent": [], "connected": [], "subscribed": [], "received": []}
+_rows: dict[str, list] = {
+    kind: [] for kind in ("sent", "connected", "subscribed", "received", "called", "arrived", "lacking")
+}
 _facts_are_written = False
 _writing = threading.RLock()
 
@@ -125,7 +135,7 @@ def _facts() -> list[str]:
     import platform
 
     _facts_are_written = True
-    found = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("redis", "hiredis", "uvloop")}
+    found = {name: getattr(sys.modules.get(name), "__version__", None) for name in LIBRARIES}
     process = {
         "pid": os.getpid(),
         "program": os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else "",

@@ -59,11 +59,14 @@ def around(kind: type, name: str, begins, ends) -> None:
     """Has a method of a class call `begins` before it, with all that the method gets, and `ends(self, args, begun, result)`
     after it: with None if it fails. Versions of redis-py differ; a class without the method stays as it is."""
     method = kind.__dict__.get(name)
-    if method is None:
-        return
+    if method is not None:
+        setattr(kind, name, stamped(method, name, begins, ends))
+
+
+def stamped(method, name: str, begins, ends):
     if method.__code__.co_flags & COROUTINE:
 
-        async def stamped(self, *args, **options):
+        async def stamps(self, *args, **options):
             begun = begins(self, *args, **options) if begins is not None else None
             result = None
             try:
@@ -75,7 +78,7 @@ def around(kind: type, name: str, begins, ends) -> None:
 
     else:
 
-        def stamped(self, *args, **options):
+        def stamps(self, *args, **options):
             begun = begins(self, *args, **options) if begins is not None else None
             result = None
             try:
@@ -85,8 +88,8 @@ def around(kind: type, name: str, begins, ends) -> None:
                     ends(self, args, begun, result)
             return result
 
-    stamped.__name__, stamped.__qualname__, stamped.__doc__ = name, method.__qualname__, method.__doc__
-    setattr(kind, name, stamped)
+    stamps.__name__, stamps.__qualname__, stamps.__doc__ = name, method.__qualname__, method.__doc__
+    return stamps
 
 
 class Publishing:

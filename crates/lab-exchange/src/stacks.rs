@@ -1,0 +1,174 @@
+//! The strategy's side: our own process, or two processes in Python with ccxt at both ends.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tickpath_clock::{Calibration, Clock};
+use tickpath_lab_harness::attribution::drop_attribution;
+use tickpath_lab_harness::samples::{Samples, load};
+use tickpath_lab_harness::targets::TopicGuard;
+use tickpath_lab_harness::{Child, Lab, LabError};
+use tickpath_lab_result::{Run, Stage};
+use tickpath_lab_tools::python::Python;
+use tickpath_market::Price;
+
+use crate::exchange::ExchangeRow;
+use crate::protocol::{ExchangeAccount, ViaExchange, tick_of};
+use crate::{RunFiles, Settings, add_exchange_hops, count_orders, send_ticks};
+
+/// The client of the exchange.
+#[derive(Debug, Clone)]
+pub enum ExchangeClient {
+    /// Our own: feed, strategy, OMS and line in a process.
+    Rust,
+    /// ccxt at both ends.
+    Scripts(ScriptStack),
+}
+
+/// A watcher and a strategy in Python, and the bus between them.
+#[derive(Debug, Clone)]
+pub struct ScriptStack {
+    /// URL of the bus.
+    url: String,
+    python: Python,
+}
+
+/// The scripts, and a module for each bus.
+const STACK: (&str, &str) = ("exchange_stack.py", include_str!("python/exchange_stack.py"));
+const REDIS_PY_MODULE: (&str, &str) = ("stack_redis_py.py", include_str!("python/stack_redis_py.py"));
+const TICKPATH_MODULE: (&str, &str) = ("stack_tickpath.py", include_str!("python/stack_tickpath.py"));
+
+impl ExchangeClient {
+    /// Name of our own client.
+    pub const RUST_NAME: &'static str = "rust";
+    /// Name of ccxt, on the command line.
+    pub const CCXT_NAME: &'static str = "ccxt";
+
+    /// Returns ccxt with this bus between its two processes.
+    pub fn ccxt(url: &str) -> Result<Self, LabError> {
+        let needed: &[&str] = if is_redis(url) { &["ccxt", "redis"] } else { &["ccxt", "tickpath"] };
+        Ok(Self::Scripts(ScriptStack { url: url.to_owned(), python: Python::with_packages(needed)? }))
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Rust => Self::RUST_NAME,
+            Self::Scripts(stack) if is_redis(&stack.url) => "ccxt, redis-py",
+            Self::Scripts(_) => "ccxt, tickpath",
+        }
+    }
+
+    pub(crate) fn describe(&self, run: &mut Run) {
+        run.client = self.name().to_owned();
+        let Self::Scripts(stack) = self else { return };
+        run.software.client = Some("ccxt".to_owned());
+        run.software.client_version = stack.python.version_of("ccxt").map(str::to_owned);
+        run.software.runtime = Some(stack.python.runtime.clone());
+    }
+}
+
+fn is_redis(url: &str) -> bool {
+    url.starts_with("redis")
+}
+
+#[derive(Serialize)]
+struct StackSettings<'a> {
+    role: &'a str,
+    library: &'a str,
+    url: &'a str,
+    topic: &'a str,
+    via: ViaExchange,
+    address: &'a str,
+    ca: PathBuf,
+    account: ExchangeAccount,
+    out: PathBuf,
+}
+
+/// Runs the scripts, which end with the exchange's last tick.
+pub(crate) fn trade(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    stack: &ScriptStack,
+    files: &RunFiles,
+    mut exchange: Child,
+    address: &str,
+) -> Result<Run, LabError> {
+    let module = if is_redis(&stack.url) { REDIS_PY_MODULE } else { TICKPATH_MODULE };
+    let topic = format!("tickpath:{}", files.name);
+    let _removed = TopicGuard { target: &stack.url, topic: &topic };
+    let spawn = |role: &'static str| {
+        let part = StackSettings {
+            role,
+            library: module.0.trim_end_matches(".py"),
+            url: &stack.url,
+            topic: &topic,
+            via: settings.via,
+            address,
+            ca: files.of("ca.pem"),
+            account: settings.via.account(),
+            out: files.of(role),
+        };
+        stack.python.spawn(lab, role, &[STACK, module], &part)
+    };
+    let mut watcher = spawn("watcher")?;
+    let mut strategy = spawn("strategy")?;
+    send_ticks(&mut exchange, settings)?;
+    for script in [&mut strategy, &mut watcher] {
+        let _ = script.send("end");
+        script.result::<()>(15.0)?;
+    }
+    exchange.stop::<()>()?;
+    assemble(lab, settings, files)
+}
+
+fn assemble(lab: &Lab<'_>, settings: &Settings, files: &RunFiles) -> Result<Run, LabError> {
+    let calibration = lab.clock.calibration();
+    let ticks: Vec<ExchangeRow> = load(&files.of("exchange"))?;
+    let watched: HashMap<u64, [u64; 2]> =
+        load::<3>(&files.of("watcher"))?.into_iter().filter_map(|[bid, a, b]| Some((tick(bid)?, [a, b]))).collect();
+    let ordered = load::<4>(&files.of("strategy"))?;
+    let in_ticks = |ns: u64| ticks_of_monotonic(calibration, ns);
+    let mut run = Run { valid: true, ..Run::default() };
+    // Exchange's send, watched, published, received, called, arrived, returned.
+    let mut rows: Vec<[u64; 7]> = Vec::new();
+    for [bid, received, called, returned] in ordered {
+        let Some((tick, row)) = tick(bid).and_then(|tick| Some((tick, ticks.get(tick as usize)?))) else { continue };
+        let [seen, published] = watched.get(&tick).copied().unwrap_or_default().map(in_ticks);
+        rows.push([row[2], seen, published, in_ticks(received), in_ticks(called), row[3], in_ticks(returned)]);
+    }
+    const STEPS: [&str; 6] = [
+        "packet_to_watched",
+        "watched_to_published",
+        "published_to_received",
+        "received_to_called",
+        "called_to_arrived",
+        "arrived_to_returned",
+    ];
+    for (at, name) in STEPS.into_iter().enumerate() {
+        let all = rows.iter().filter(|row| row[at] != 0 && row[at + 1] != 0).map(|row| (row[at], row[at + 1]));
+        let samples = Samples(all.collect());
+        if samples.0.is_empty() {
+            continue;
+        }
+        run.stages.push(Stage { name: name.to_owned(), p50_ns: Some(samples.p50_ns(calibration)), ..Stage::default() });
+    }
+    add_exchange_hops(&mut run, &ticks, calibration);
+    count_orders(&mut run, settings, rows.len() as u64, &ticks);
+    drop_attribution(&mut run);
+    Ok(run)
+}
+
+/// Returns the tick of a bid in units of 10⁻⁸.
+fn tick(bid: u64) -> Option<u64> {
+    tick_of(Price(i64::try_from(bid).ok()?))
+}
+
+/// Returns a time of the monotonic clock in ticks; zero stays zero.
+fn ticks_of_monotonic(calibration: &Calibration, ns: u64) -> u64 {
+    match ns.checked_sub(calibration.monotonic_ns) {
+        Some(after) if ns != 0 => calibration.ticks + calibration.ticks_of_ns(after),
+        _ => 0,
+    }
+}
