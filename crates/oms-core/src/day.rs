@@ -13,8 +13,8 @@ use crate::triggers::PendingTrigger;
 use crate::venue_queue::QueuedRequest;
 
 impl Core {
-    /// Expires day orders and drops done orders. It keeps open orders (good-till-cancel, good-till-date, or in doubt) and
-    /// orders that miss fills, whose exposure leaves the position with those fills.
+    /// Expires day orders and drops done orders. It keeps open orders (good-till-cancel, good-till-date, or in doubt)
+    /// and orders that miss fills, whose exposure leaves the position with those fills.
     pub(crate) fn end_day(&mut self, out: &mut Outputs) -> bool {
         let (mut from, mut expired) = (0, Vec::new());
         while let Some(slot) = self.orders.next_open(from, u32::MAX) {

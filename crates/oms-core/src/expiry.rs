@@ -2,8 +2,8 @@
 //! `docs/design/order-extensions.md`.
 //!
 //! The shell, which has the time, reports it by an input. An order that still waits in the OMS is withdrawn; any other
-//! is canceled at its venue, whose cancel is reported as the order's expiry. While a venue is down the cancel waits, like
-//! any cancel. A cancel that was refused or lost is sent again until the order has ended.
+//! is canceled at its venue, whose cancel is reported as the order's expiry. While a venue is down the cancel waits,
+//! like any cancel. A cancel that was refused or lost is sent again until the order has ended.
 
 use tickpath_market::{ClientOrderId, ExecType, ExtendedOrder};
 

@@ -1,5 +1,5 @@
-//! An order's own text id and its end time from the command line: given, kept over a restart, looked up, used to cancel,
-//! and reported.
+//! An order's own text id and its end time from the command line: given, kept over a restart, looked up, used to
+//! cancel, and reported.
 
 use tickpath_clock::{rfc3339, utc_ns};
 

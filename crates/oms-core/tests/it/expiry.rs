@@ -1,4 +1,5 @@
-//! Good-till-date orders: denied if they come too late, canceled at their end time and not before, until they have ended.
+//! Good-till-date orders: denied if they come too late, canceled at their end time and not before, until they have
+//! ended.
 
 use tickpath_market::{
     ClientOrderId, ExecType, ExecutionReport, ExtendedOrder, NewOrder, OrdStatus, OrderId, Request, Side, TimeInForce,
