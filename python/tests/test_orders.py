@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,47 @@ def test_the_exchange_honours_or_rejects_instructions(desk: Desk) -> None:
     journal = desk.journal()
     assert "instructions=post_only " in journal and "instructions=reduce_only " in journal
     assert "self_trade_mode=cancel_both " in journal and "trade_mode=isolated " in journal
+
+
+def test_an_order_is_named_by_its_client_id(desk: Desk) -> None:
+    with desk.open() as orders:
+        low, one = tp.units(61_000), tp.units("0.001")
+        id = orders.submit(BTC, tp.BUY, low, one, client_id="grid-7")
+        order_id = report(orders, of=id, exec_type="new").order_id
+        assert orders.client_id(order_id) == "grid-7" and orders.client_id(1) is None
+        denied = report(orders, of=orders.submit(BTC, tp.BUY, low, one, client_id="grid-7"), exec_type="denied")
+        assert denied.denial is not None and denied.denial.name == "DuplicateTextId"
+        status = report(orders, of=orders.status(client_id="grid-7"), exec_type="order_status")
+        assert (status.order_id, status.status) == (order_id, "new")
+        report(orders, of=orders.cancel(client_id="grid-7"), exec_type="canceled")
+        again = orders.submit(BTC, tp.BUY, low, one, client_id="grid-7")
+        report(orders, of=again, exec_type="new")
+        report(orders, of=orders.cancel(again), exec_type="canceled")
+        trigger = tp.when("BTCUSDT", "ask", at_most=ASK)
+        for refused in (
+            lambda: orders.cancel(),
+            lambda: orders.cancel(id, client_id="grid-7"),
+            lambda: orders.status(client_id="a b"),
+            lambda: orders.submit(BTC, tp.BUY, low, one, client_id="x" * 37),
+            lambda: orders.submit(BTC, tp.BUY, low, one, client_id="armed", trigger=trigger),
+        ):
+            with pytest.raises(ValueError):
+                refused()
+
+
+def test_a_good_till_date_order_expires_at_its_end(desk: Desk) -> None:
+    with desk.open() as orders:
+        low, one = tp.units(61_000), tp.units("0.001")
+        for time_in_force, expire_ns in (("gtd", None), ("gtd", 0), ("day", 1)):
+            with pytest.raises(ValueError, match="'gtd' has an expire_ns above 0"):
+                times = {"time_in_force": time_in_force, "expire_ns": expire_ns}
+                orders.submit(BTC, tp.BUY, low, one, **times)  # type: ignore[arg-type]
+        late = orders.submit(BTC, tp.BUY, low, one, time_in_force="gtd", expire_ns=1)
+        denied = report(orders, of=late, exec_type="denied").denial
+        assert denied is not None and denied.name == "EndTimePassed"
+        id = orders.submit(BTC, tp.BUY, low, one, time_in_force="gtd", expire_ns=time.time_ns() + 300_000_000)
+        report(orders, of=id, exec_type="new")
+        assert report(orders, of=id, exec_type="expired").status == "expired"
 
 
 def test_own_request_id_is_known_before_the_call(desk: Desk) -> None:

@@ -17,6 +17,7 @@ from ._native import (
     NotTaken,
     Pulled,
     Report,
+    ReportDetail,
     Subscriber,
     TopOfBook,
     Trade,
@@ -46,6 +47,10 @@ _FIELDS: dict[type, tuple[str, ...]] = {
         *("number", "stamp", "live", "order_id", "client_order_id", "exec_type", "status", "symbol", "account", "side"),
         *("price", "last_price", "last_quantity", "cumulative_quantity", "leaves_quantity", "reason", "venue"),
         *("venue_order_id", "exec_id", "venue_sequence", "venue_stamp", "manual", "denial"),
+    ),
+    ReportDetail: (
+        *("number", "stamp", "order_id", "exec_id", "fee", "fee_currency", "liquidity", "venue_received_ns"),
+        *("venue_sent_ns", "text"),
     ),
     Denial: ("code", "name", "limit", "value", "sentence"),
     NotTaken: _ORDER_ID,

@@ -30,6 +30,7 @@ __all__ = [
     "Pusher",
     "Recording",
     "Report",
+    "ReportDetail",
     "Subscriber",
     "Table",
     "TopOfBook",
@@ -913,7 +914,7 @@ class Orders:
         quantity: int,
         *,
         order_type: Literal["limit", "market"] = "limit",
-        time_in_force: Literal["day", "gtc", "ioc", "fok"] = "day",
+        time_in_force: Literal["day", "gtc", "gtd", "ioc", "fok"] = "day",
         cause: _Cause | None = None,
         id: int | None = None,
         trigger: Trigger | None = None,
@@ -921,18 +922,25 @@ class Orders:
         reduce_only: bool = False,
         self_trade: Literal["cancel_maker", "cancel_taker", "cancel_both"] | None = None,
         trade_mode: Literal["cash", "cross", "isolated"] | None = None,
+        client_id: str | None = None,
+        expire_ns: int | None = None,
     ) -> int:
         """Sends a new order; returns the id for `cancel` and `replace`. A 'limit' order has a price, a 'market' order
-        None; the order works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event that the order answers. `id` is
-        an id of your own, new in this session today, and so known before the call, whatever interrupts it. With a
-        `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds. The venue rejects a
-        `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
+        None; the order works for the 'day', 'gtc', 'gtd', 'ioc' or 'fok'. `cause` is the event that the order answers.
+        `id` is an id of your own, new in this session today, and so known before the call, whatever interrupts it. With
+        a `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds. The venue rejects
+        a `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
         names the order to cancel instead of a trade between two orders of one owner, None leaves that to the account's
         setting at the venue; `trade_mode` is the margin, None as the instrument requires. The simulated exchange knows
-        `post_only` alone, and rejects an order with any of the others.
+        `post_only` alone, and rejects an order with any of the others. `client_id` is a text of your own, up to 36
+        printable characters, which no open order of the account has. `expire_ns` is the end of a 'gtd' order, in
+        nanoseconds since the Unix epoch: the OMS cancels the order then, and reports it as expired. An order with a
+        `trigger` has neither.
         """
-    def cancel(self, id: int, *, cause: _Cause | None = None) -> int:
-        """Requests the cancellation of an order, by the id that `submit` returned; returns the id of this request."""
+    def cancel(self, id: int | None = None, *, cause: _Cause | None = None, client_id: str | None = None) -> int:
+        """Requests the cancellation of an order, by the id that `submit` returned, or by the `client_id` of an order of
+        any session of the account: its latest order with this text. Returns the id of this request.
+        """
     def replace(
         self, id: int, *, price: int, quantity: int, cause: _Cause | None = None, trigger: Trigger | None = None
     ) -> int:
@@ -944,10 +952,14 @@ class Orders:
         """Requests the cancellation of all open orders of this session and account, or of those in one symbol; returns
         the id of this request. Each order gets an answer of its own.
         """
-    def status(self, id: int) -> int:
-        """Queries the state of an order at the OMS, by the id that `submit` returned; returns the id of this request.
-        The answer is a Report whose `exec_type` is 'order_status', with the id of this request as its
-        `client_order_id`.
+    def status(self, id: int | None = None, *, client_id: str | None = None) -> int:
+        """Queries the state of an order at the OMS, by the id that `submit` returned, or by the `client_id` of an order
+        of any session of the account: its latest order with this text. Returns the id of this request. The answer is a
+        Report whose `exec_type` is 'order_status', with the id of this request as its `client_order_id`.
+        """
+    def client_id(self, order_id: int) -> str | None:
+        """Returns the `client_id` of an order by the OMS's id of the order, a report's `order_id`; None if the order
+        has none, or if the OMS has not reported the order to this session yet.
         """
     @property
     def open(self) -> dict[int, Report]:
@@ -1074,6 +1086,53 @@ class Report:
     @property
     def manual(self) -> bool:
         """True if an admin entered the report by hand."""
+
+@final
+class ReportDetail:
+    """The detail of a report, which the exchange sent beside it. It follows its report, which has the same `order_id`
+    and `exec_id`; most reports have none.
+    """
+
+    def __new__(cls, **fields: int | str) -> Self:
+        """Creates a detail, for a test of `on_detail`: of the fields that are not given, `liquidity` is 'unknown', and
+        all others are 0 or empty.
+        """
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, int | str]]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    @property
+    def number(self) -> int:
+        """Sequence number of the detail in the session; details are numbered apart from reports."""
+    @property
+    def stamp(self) -> int:
+        """Time at which the OMS sent the detail, in ticks of its host's clock."""
+    @property
+    def order_id(self) -> int:
+        """The OMS's id of the order."""
+    @property
+    def exec_id(self) -> int:
+        """The venue's id of the fill; 0 if the report is no fill."""
+    @property
+    def fee(self) -> int:
+        """Fee of the fill, in 10⁻¹⁶ of its currency; negative for a rebate."""
+    @property
+    def fee_currency(self) -> str:
+        """Currency of the fee; empty if there is no fee."""
+    @property
+    def liquidity(self) -> str:
+        """Role of the order in the fill: 'maker', 'taker' or 'unknown'."""
+    @property
+    def venue_received_ns(self) -> int:
+        """Time at which the exchange received the request or made the event, in nanoseconds since the Unix epoch; 0 if
+        unknown.
+        """
+    @property
+    def venue_sent_ns(self) -> int:
+        """Time at which the exchange sent the report, in nanoseconds since the Unix epoch; 0 if unknown."""
+    @property
+    def text(self) -> str:
+        """The exchange's reason, as its text; empty if there is none."""
 
 @final
 class Denial:
@@ -1264,5 +1323,5 @@ def trade(
 
 _Event: TypeAlias = TopOfBook | Trade | BookLevel | FeedStatus | Message | Foreign | Gap
 _Data: TypeAlias = Buffer | TopOfBook | Trade | BookLevel | FeedStatus | Message | Foreign
-_Told: TypeAlias = Report | Gap | NotTaken | InDoubt | Notice
+_Told: TypeAlias = Report | ReportDetail | Gap | NotTaken | InDoubt | Notice
 _Cause: TypeAlias = TopOfBook | Trade | BookLevel | Message | int

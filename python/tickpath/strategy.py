@@ -8,7 +8,7 @@
     tp.run(Mine(), ticks="shm://", topic="oms.ticks", orders="unix:///desk/oms.sock", user="trader", password=…, account=1)
 
         topic ──> on_tick ──submit, cancel, replace──> orders ──> OMS ──> venue, a simulated exchange or another
-                  on_report, on_notice <──────────────────┘
+                  on_report, on_detail, on_notice <───────┘
 
 A recording is another URL of the ticks (file:///FOLDER, from its oldest tick, as fast as the strategy takes them), a
 simulated exchange another OMS. One thread runs everything, in a loop of native code: a slow `on_tick` delays the next
@@ -52,6 +52,10 @@ class Strategy:
         """Handles a report on an order. `report.denial` is the reason of a denial by the OMS; a venue's rejection has
         none.
         """
+        return None
+
+    def on_detail(self, detail: _native.ReportDetail, orders: _native.Orders) -> Stop | None:
+        """Handles the detail of the report before it: fee, maker or taker, the exchange's times and text."""
         return None
 
     def on_other(self, event: Other, orders: _native.Orders) -> Stop | None:

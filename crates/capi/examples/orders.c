@@ -64,6 +64,10 @@ static bool print(const tp_order_event *event) {
     case TP_TOLD_DENIED:
         printf("order %" PRIu64 ": denied, code %" PRIu32 ": %s\n", event->client_order_id, event->code, event->sentence);
         return true;
+    case TP_TOLD_DETAIL:
+        printf("OMS order %" PRIu64 ": fee %" PRIu64 " x 10^-16 %s\n", event->order_id, event->fee.low,
+               event->fee_currency);
+        return false;
     case TP_TOLD_NOT_TAKEN:
     case TP_TOLD_IN_DOUBT:
         printf("order %" PRIu64 ": %s\n", event->client_order_id, event->sentence);

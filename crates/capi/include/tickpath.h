@@ -270,6 +270,8 @@ typedef enum {
     TP_IMMEDIATE_OR_CANCEL = 3,
     /// Fills immediately and completely, or not at all.
     TP_FILL_OR_KILL = 4,
+    /// Until the order's expire_ns, when the OMS cancels it and reports it as expired.
+    TP_GOOD_TILL_DATE = 6,
 } tp_time_in_force;
 
 /// Effect of an order on the position.
@@ -342,7 +344,25 @@ typedef enum {
     TP_TOLD_SAID_AGAIN = 10,
     /// The OMS took the requests from `from` on, up to `to`, and no longer knows them.
     TP_TOLD_FORGOTTEN = 11,
+    /// Detail of a report, which the exchange sent beside the report: it has number, stamp, order_id, exec_id, fee,
+    /// fee_currency, liquidity, venue_received_ns, venue_sent_ns, and the exchange's reason as `sentence`. It follows
+    /// its report, which has the same order_id and exec_id; most reports have none. Details have numbers of their own.
+    TP_TOLD_DETAIL = 12,
+    /// Client id and end time of an order, before the order's first report and before each answer to a query: it has
+    /// number, stamp, is_live, client_order_id, order_id and account, its sentence is the client id, and its `to` the
+    /// expire_ns.
+    TP_TOLD_EXTENSION = 13,
 } tp_order_event_type;
+
+/// Role of the order in a fill.
+typedef enum {
+    /// Not known, or no fill.
+    TP_LIQUIDITY_UNKNOWN = 0,
+    /// The order rested.
+    TP_LIQUIDITY_MAKER = 1,
+    /// The order arrived.
+    TP_LIQUIDITY_TAKER = 2,
+} tp_liquidity;
 
 /// Content of a report, by FIX's numbers (150).
 typedef enum {
@@ -414,6 +434,8 @@ typedef enum {
     TP_REQUEST_CANCEL = 2,
     /// Request by tp_orders_replace.
     TP_REQUEST_REPLACE = 3,
+    /// Request by tp_orders_query.
+    TP_REQUEST_QUERY = 4,
 } tp_request;
 
 /// Order book of one instrument.
@@ -616,9 +638,14 @@ typedef struct {
     uint32_t trade_mode;
     /// Reserved: 0.
     uint32_t reserved;
+    /// The program's own text id of the order, up to 36 printable ASCII characters, then zeros: no open order of the
+    /// account has it. Empty for none.
+    char client_id[40];
+    /// End of an order that is TP_GOOD_TILL_DATE, in nanoseconds since the Unix epoch; 0 for any other order.
+    uint64_t expire_ns;
 } tp_new_order;
 
-/// Request to cancel an order. Exactly one of original and order_id names the order; the other is 0.
+/// Request to cancel an order. Exactly one of original, order_id and client_id names the order; the others are 0.
 typedef struct {
     /// sizeof(tp_cancel_order), as in this header.
     size_t size;
@@ -634,7 +661,25 @@ typedef struct {
     uint32_t account;
     /// Reserved: 0.
     uint32_t reserved;
+    /// Text id of the order, sent by any session for the account, then zeros: the latest order with this text id.
+    char client_id[40];
 } tp_cancel_order;
+
+/// Request for the state of an order. Exactly one of original and client_id names the order; the other is 0.
+typedef struct {
+    /// sizeof(tp_order_query), as in this header.
+    size_t size;
+    /// Id of this request, chosen by the program, as in a tp_new_order; 0 lets the library assign an id.
+    uint64_t id;
+    /// Id of the new order in this session, also after replaces.
+    uint64_t original;
+    /// Account of the order; 0 means the account of the config.
+    uint32_t account;
+    /// Reserved: 0.
+    uint32_t reserved;
+    /// Text id of the order, as in a tp_cancel_order.
+    char client_id[40];
+} tp_order_query;
 
 /// Request to change the price and the total quantity of an order.
 typedef struct {
@@ -718,8 +763,8 @@ typedef struct {
     uint64_t from;
     /// First number after the range; for TP_TOLD_OTHER_JOURNAL, the present journal.
     uint64_t to;
-    /// Reason and remedy, as text for people; empty if there is none. The text belongs to the library and stays valid
-    /// until the next poll of this session, or its close.
+    /// Reason and remedy, as text for people; the client id for TP_TOLD_EXTENSION; empty if there is none. The text
+    /// belongs to the library and stays valid until the next poll of this session, or its close.
     const char *sentence;
     /// The venue's own reason code of a rejection; 0 if there is none.
     uint32_t reason;
@@ -739,6 +784,19 @@ typedef struct {
     bool is_manual;
     /// Reserved: 0.
     uint8_t reserved[6];
+    /// Fee of a fill, in a detail, in 10^-16 of its currency; negative for a rebate.
+    tp_int128 fee;
+    /// Time at which the exchange received the request or made the event, in a detail, in nanoseconds since the Unix
+    /// epoch; 0 if unknown.
+    uint64_t venue_received_ns;
+    /// Time at which the exchange sent the report, in a detail, in nanoseconds since the Unix epoch; 0 if unknown.
+    uint64_t venue_sent_ns;
+    /// Currency of the fee, in a detail; empty if there is no fee.
+    char fee_currency[16];
+    /// Role of the order in the fill, in a detail: a tp_liquidity.
+    uint32_t liquidity;
+    /// Reserved: 0.
+    uint32_t reserved_end;
 } tp_order_event;
 
 /// Level of an order book, its new quantity: the 48 bytes of a message of kind TP_KIND_BOOK_LEVEL, little-endian. A
@@ -1014,6 +1072,10 @@ tp_status tp_orders_cancel(tp_orders *orders, const tp_cancel_order *cancel, uin
 /// Sends a request to change the price and the total quantity of an order, like tp_orders_submit; writes the id of this
 /// request to `id`.
 tp_status tp_orders_replace(tp_orders *orders, const tp_replace_order *replace, uint64_t *id);
+
+/// Sends a request for the state of an order, like tp_orders_submit; writes the id of this request to `id`. The answer
+/// is a report whose exec_type is TP_EXEC_ORDER_STATUS, with the id of this request as its client_order_id.
+tp_status tp_orders_query(tp_orders *orders, const tp_order_query *query, uint64_t *id);
 
 /// Copies up to `max` available events to the array `events`, whose first element has `size` set to
 /// sizeof(tp_order_event), and writes their number to `count`, on every error too. Never waits; with a `max` of 0 it

@@ -68,7 +68,9 @@ pub use queue::{
     tp_puller_pull, tp_puller_wait, tp_pusher, tp_pusher_close, tp_pusher_open, tp_pusher_push, tp_pusher_push_batch,
     tp_pusher_resend,
 };
-pub use report::{tp_exec_type, tp_int128, tp_order_event, tp_order_event_type, tp_order_status, tp_request};
+pub use report::{
+    tp_exec_type, tp_int128, tp_liquidity, tp_order_event, tp_order_event_type, tp_order_status, tp_request,
+};
 pub use request::{
     tp_cancel_order, tp_new_order, tp_order_instructions, tp_order_type, tp_position_effect, tp_replace_order,
     tp_self_trade_mode, tp_side, tp_time_in_force, tp_trade_mode,

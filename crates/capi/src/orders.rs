@@ -1,13 +1,13 @@
 //! A session with an OMS.
 //!
 //! ```text
-//!   tp_orders_open(config) ── logs on ──> tp_orders ── submit, cancel, replace ──> a request's id; no call waits
+//!   tp_orders_open(config) ── logs on ──> tp_orders ── submit, cancel, … ──> a request's id; no call waits
 //!                                             └─────── poll, wait ───────────────> tp_order_event
 //! ```
 //! `tp_orders` holds a [`tickpath_oms_client::Client`], which keeps the session across lost connections; nothing runs
 //! in the background, except while a lost connection is made again. Events wait here until C has room for them.
 //!
-//! Not covered: orders with triggers, mass cancels, queries, admin commands, and drop copies.
+//! Not covered: orders with triggers, mass cancels, queries of all orders, admin commands, and drop copies.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char};
@@ -22,7 +22,7 @@ use crate::config::{find_value, nonzero_or, read_struct, sized_struct};
 use crate::event_array::EventArray;
 use crate::handle::{Handle, close, create, handle_of, handle_type};
 use crate::report::{explanation, tp_order_event};
-use crate::request::{RequestStruct, tp_cancel_order, tp_new_order, tp_replace_order};
+use crate::request::{RequestStruct, tp_cancel_order, tp_new_order, tp_order_query, tp_replace_order};
 use crate::status::{CallFailure, c_text, tp_status};
 
 /// Max events that wait to be handed over; at this number the session stops reading until some are polled.
@@ -154,6 +154,18 @@ pub unsafe extern "C" fn tp_orders_replace(
 ) -> tp_status {
     // SAFETY: the header requires the same of the caller.
     unsafe { send_request(orders, "replace", replace, id) }
+}
+
+/// Sends a request for the state of an order, like tp_orders_submit; writes the id of this request to `id`. The answer
+/// is a report whose exec_type is TP_EXEC_ORDER_STATUS, with the id of this request as its client_order_id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tp_orders_query(
+    orders: *mut tp_orders,
+    query: *const tp_order_query,
+    id: *mut u64,
+) -> tp_status {
+    // SAFETY: the header requires the same of the caller.
+    unsafe { send_request(orders, "query", query, id) }
 }
 
 /// Copies up to `max` available events to the array `events`, whose first element has `size` set to

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::mem::{offset_of, zeroed};
 
-use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, Request};
+use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, ReportDetail, Request};
 use tickpath_oms_client::ClientEvent;
 use tickpath_oms_risk::Denial;
 
@@ -37,6 +37,26 @@ pub enum tp_order_event_type {
     TP_TOLD_SAID_AGAIN = 10,
     /// The OMS took the requests from `from` on, up to `to`, and no longer knows them.
     TP_TOLD_FORGOTTEN = 11,
+    /// Detail of a report, which the exchange sent beside the report: it has number, stamp, order_id, exec_id, fee,
+    /// fee_currency, liquidity, venue_received_ns, venue_sent_ns, and the exchange's reason as `sentence`. It follows
+    /// its report, which has the same order_id and exec_id; most reports have none. Details have numbers of their own.
+    TP_TOLD_DETAIL = 12,
+    /// Client id and end time of an order, before the order's first report and before each answer to a query: it has
+    /// number, stamp, is_live, client_order_id, order_id and account, its sentence is the client id, and its `to` the
+    /// expire_ns.
+    TP_TOLD_EXTENSION = 13,
+}
+
+/// Role of the order in a fill.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum tp_liquidity {
+    /// Not known, or no fill.
+    TP_LIQUIDITY_UNKNOWN = 0,
+    /// The order rested.
+    TP_LIQUIDITY_MAKER = 1,
+    /// The order arrived.
+    TP_LIQUIDITY_TAKER = 2,
 }
 
 /// Content of a report, by FIX's numbers (150).
@@ -115,6 +135,8 @@ pub enum tp_request {
     TP_REQUEST_CANCEL = 2,
     /// Request by tp_orders_replace.
     TP_REQUEST_REPLACE = 3,
+    /// Request by tp_orders_query.
+    TP_REQUEST_QUERY = 4,
 }
 
 /// Signed integer of 128 bits: high * 2^64 + low.
@@ -183,8 +205,8 @@ pub struct tp_order_event {
     pub from: u64,
     /// First number after the range; for TP_TOLD_OTHER_JOURNAL, the present journal.
     pub to: u64,
-    /// Reason and remedy, as text for people; empty if there is none. The text belongs to the library and stays valid
-    /// until the next poll of this session, or its close.
+    /// Reason and remedy, as text for people; the client id for TP_TOLD_EXTENSION; empty if there is none. The text
+    /// belongs to the library and stays valid until the next poll of this session, or its close.
     pub sentence: *const c_char,
     /// The venue's own reason code of a rejection; 0 if there is none.
     pub reason: u32,
@@ -204,12 +226,26 @@ pub struct tp_order_event {
     pub is_manual: bool,
     /// Reserved: 0.
     pub reserved: [u8; 6],
+    /// Fee of a fill, in a detail, in 10^-16 of its currency; negative for a rebate.
+    pub fee: tp_int128,
+    /// Time at which the exchange received the request or made the event, in a detail, in nanoseconds since the Unix
+    /// epoch; 0 if unknown.
+    pub venue_received_ns: u64,
+    /// Time at which the exchange sent the report, in a detail, in nanoseconds since the Unix epoch; 0 if unknown.
+    pub venue_sent_ns: u64,
+    /// Currency of the fee, in a detail; empty if there is no fee.
+    pub fee_currency: [c_char; 16],
+    /// Role of the order in the fill, in a detail: a tp_liquidity.
+    pub liquidity: u32,
+    /// Reserved: 0.
+    pub reserved_end: u32,
 }
 
 // The size of the first version. The struct has no padding that a later field could occupy.
 pub(crate) const EVENT_FIRST_BYTES: usize = 224;
 const _: () = assert!(EVENT_FIRST_BYTES == offset_of!(tp_order_event, reserved) + size_of::<[u8; 6]>());
-const _: () = assert!(size_of::<tp_order_event>() == 8 + 6 * 4 + 13 * 8 + 2 * 16 + 2 * 8 + 8 + 6 * 4 + 2 + 6);
+const _: () = assert!(size_of::<tp_order_event>() == EVENT_FIRST_BYTES + 16 + 2 * 8 + 16 + 2 * 4);
+const _: () = assert!(EVENT_FIRST_BYTES == 8 + 6 * 4 + 13 * 8 + 2 * 16 + 2 * 8 + 8 + 6 * 4 + 2 + 6);
 
 impl tp_int128 {
     fn of(number: i128) -> Self {
@@ -228,6 +264,19 @@ impl tp_order_event {
             ClientEvent::Denied { number, stamp, denial } => {
                 Self { number: *number, stamp: *stamp, is_live: *number >= live_from, ..Self::of_denial(denial) }
             }
+            ClientEvent::Detail { number, stamp, detail } => {
+                Self { number: *number, stamp: *stamp, ..Self::of_detail(detail) }
+            }
+            ClientEvent::Extension { number, stamp, extension } => Self {
+                number: *number,
+                stamp: *stamp,
+                is_live: *number >= live_from,
+                client_order_id: extension.client_order_id.0,
+                order_id: extension.order_id.0,
+                account: extension.account.0,
+                to: extension.expire_ns,
+                ..Self::of_type(tp_order_event_type::TP_TOLD_EXTENSION)
+            },
             ClientEvent::Gap { from, to } => Self::of_range(tp_order_event_type::TP_TOLD_GAP, *from, *to),
             ClientEvent::NotTaken { request, .. } => Self::of_request(tp_order_event_type::TP_TOLD_NOT_TAKEN, request),
             ClientEvent::InDoubt { request, .. } => Self::of_request(tp_order_event_type::TP_TOLD_IN_DOUBT, request),
@@ -289,6 +338,23 @@ impl tp_order_event {
         }
     }
 
+    fn of_detail(detail: &ReportDetail) -> Self {
+        let mut fee_currency = [0; 16];
+        for (place, byte) in fee_currency.iter_mut().zip(detail.fee_currency.as_str().bytes()) {
+            *place = byte as c_char;
+        }
+        Self {
+            order_id: detail.order_id.0,
+            exec_id: detail.exec_id.0,
+            fee: tp_int128::of(detail.fee()),
+            venue_received_ns: detail.venue_received_ns,
+            venue_sent_ns: detail.venue_sent_ns,
+            fee_currency,
+            liquidity: detail.liquidity.into(),
+            ..Self::of_type(tp_order_event_type::TP_TOLD_DETAIL)
+        }
+    }
+
     fn of_denial(denied: &OrderDenied) -> Self {
         Self {
             account: denied.account.0,
@@ -303,10 +369,11 @@ impl tp_order_event {
 
     fn of_request(kind: tp_order_event_type, request: &Request) -> Self {
         let what = match request {
-            Request::New(_) | Request::Conditional(_) => tp_request::TP_REQUEST_SUBMIT as u32,
-            Request::Cancel(_) | Request::MassCancel(_) => tp_request::TP_REQUEST_CANCEL as u32,
+            Request::New(_) | Request::Conditional(_) | Request::Extended(_) => tp_request::TP_REQUEST_SUBMIT as u32,
+            Request::ByTextId(named) if named.is_status() => tp_request::TP_REQUEST_QUERY as u32,
+            Request::Cancel(_) | Request::MassCancel(_) | Request::ByTextId(_) => tp_request::TP_REQUEST_CANCEL as u32,
             Request::Replace(_) | Request::ReplaceConditional(_) => tp_request::TP_REQUEST_REPLACE as u32,
-            Request::Status(_) => 0,
+            Request::Status(_) => tp_request::TP_REQUEST_QUERY as u32,
         };
         Self { client_order_id: request.client_order_id().0, request: what, ..Self::of_type(kind) }
     }
@@ -317,7 +384,9 @@ pub fn explanation(event: &ClientEvent) -> String {
     let sentence = match event {
         ClientEvent::Denied { denial, .. } => return denial_reason(denial.code),
         ClientEvent::Disconnected { why } | ClientEvent::Failed { why } => return why.to_string(),
+        ClientEvent::Detail { detail, .. } => return detail.text().into_owned(),
         ClientEvent::Connected(welcome) => return format!("session {} is connected", welcome.session),
+        ClientEvent::Extension { extension, .. } => return extension.text_id.to_string(),
         ClientEvent::Gap { .. } => "reports are missing and will not arrive; `tickpath orders` lists the open orders",
         ClientEvent::NotTaken { .. } => "the OMS has not taken it and never will; send it again if it still holds",
         ClientEvent::InDoubt { .. } => "the OMS may or may not have taken it; `tickpath orders` lists the open orders",
@@ -341,8 +410,8 @@ fn denial_reason(code: u16) -> String {
 #[cfg(test)]
 mod tests {
     use tickpath_market::{
-        AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, NewOrder, OrdStatus, OrderId, Price, Quantity,
-        ReplaceOrder, SymbolId, VenueId, VenueOrderId,
+        AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, Liquidity, NewOrder, OrdStatus, OrderId, Price,
+        Quantity, ReplaceOrder, SymbolId, VenueId, VenueOrderId,
     };
     use tickpath_oms_client::ClientError;
     use tickpath_oms_protocol::Welcome;
@@ -411,6 +480,27 @@ mod tests {
         let newer = OrderDenied { code: 9_999, ..denial };
         let (_, sentence) = converted(&ClientEvent::Denied { number: 5, stamp: 6, denial: newer });
         assert!(sentence.contains("newer than this library"), "{sentence}");
+    }
+
+    #[test]
+    fn a_detail_keeps_every_field() {
+        let detail = ReportDetail {
+            order_id: OrderId(1),
+            exec_id: ExecId(2),
+            fee: (-3_i128).to_le_bytes(),
+            venue_received_ns: 4,
+            venue_sent_ns: 5,
+            fee_currency: "USDT".parse().expect("it is a currency"),
+            liquidity: Liquidity::Maker.code(),
+            ..ReportDetail::default()
+        }
+        .with_text("it would trade");
+        let (event, sentence) = converted(&ClientEvent::Detail { number: 6, stamp: 7, detail });
+        assert_eq!((event.r#type, event.number, event.stamp), (TP_TOLD_DETAIL as u32, 6, 7));
+        assert_eq!((event.order_id, event.exec_id, event.venue_received_ns, event.venue_sent_ns), (1, 2, 4, 5));
+        assert_eq!((event.fee, event.liquidity), (tp_int128 { low: u64::MAX - 2, high: -1 }, 1));
+        let currency = event.fee_currency.map(|letter| letter as u8);
+        assert_eq!((&currency[..5], sentence.as_str()), (&b"USDT\0"[..], "it would trade"));
     }
 
     #[test]
@@ -487,5 +577,9 @@ mod tests {
         ];
         let codes: Vec<u8> = OrdStatus::ALL.iter().map(|status| status.code()).collect();
         assert_eq!(statuses.map(|status| status as u8).as_slice(), codes);
+        let roles =
+            [tp_liquidity::TP_LIQUIDITY_UNKNOWN, tp_liquidity::TP_LIQUIDITY_MAKER, tp_liquidity::TP_LIQUIDITY_TAKER];
+        let codes: Vec<u8> = Liquidity::ALL.iter().map(|role| role.code()).collect();
+        assert_eq!(roles.map(|role| role as u8).as_slice(), codes);
     }
 }

@@ -1,8 +1,11 @@
 //! Requests of C to an OMS: structs that begin with their size, and their conversion to the client's requests.
 
+use std::ffi::c_char;
+
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, NewOrder, OrderId, OrderType, PositionEffect, Price, Quantity, ReplaceOrder,
-    Request, SelfTradeMode, Side, SymbolId, TimeInForce, TradeMode,
+    AccountId, CancelOrder, ClientOrderId, ExtendedOrder, NewOrder, OrderId, OrderType, PositionEffect, Price,
+    Quantity, ReplaceOrder, Request, SelfTradeMode, Side, StatusRequest, SymbolId, TextId, TextIdAction, TextIdError,
+    TextIdRequest, TimeInForce, TradeMode,
 };
 
 use crate::config::{SizedStruct, find_value, sized_struct};
@@ -40,6 +43,8 @@ pub enum tp_time_in_force {
     TP_IMMEDIATE_OR_CANCEL = 3,
     /// Fills immediately and completely, or not at all.
     TP_FILL_OR_KILL = 4,
+    /// Until the order's expire_ns, when the OMS cancels it and reports it as expired.
+    TP_GOOD_TILL_DATE = 6,
 }
 
 /// Effect of an order on the position.
@@ -128,9 +133,14 @@ pub struct tp_new_order {
     pub trade_mode: u32,
     /// Reserved: 0.
     pub reserved: u32,
+    /// The program's own text id of the order, up to 36 printable ASCII characters, then zeros: no open order of the
+    /// account has it. Empty for none.
+    pub client_id: [c_char; 40],
+    /// End of an order that is TP_GOOD_TILL_DATE, in nanoseconds since the Unix epoch; 0 for any other order.
+    pub expire_ns: u64,
 }
 
-/// Request to cancel an order. Exactly one of original and order_id names the order; the other is 0.
+/// Request to cancel an order. Exactly one of original, order_id and client_id names the order; the others are 0.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_cancel_order {
@@ -148,6 +158,26 @@ pub struct tp_cancel_order {
     pub account: u32,
     /// Reserved: 0.
     pub reserved: u32,
+    /// Text id of the order, sent by any session for the account, then zeros: the latest order with this text id.
+    pub client_id: [c_char; 40],
+}
+
+/// Request for the state of an order. Exactly one of original and client_id names the order; the other is 0.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct tp_order_query {
+    /// sizeof(tp_order_query), as in this header.
+    pub size: usize,
+    /// Id of this request, chosen by the program, as in a tp_new_order; 0 lets the library assign an id.
+    pub id: u64,
+    /// Id of the new order in this session, also after replaces.
+    pub original: u64,
+    /// Account of the order; 0 means the account of the config.
+    pub account: u32,
+    /// Reserved: 0.
+    pub reserved: u32,
+    /// Text id of the order, as in a tp_cancel_order.
+    pub client_id: [c_char; 40],
 }
 
 /// Request to change the price and the total quantity of an order.
@@ -181,8 +211,9 @@ pub trait RequestStruct: SizedStruct {
     fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, CallFailure>;
 }
 
-sized_struct!(tp_new_order: 64 to position_effect: u32, 5 * 8 + 10 * 4);
-sized_struct!(tp_cancel_order: 48 to reserved: u32, 5 * 8 + 2 * 4);
+sized_struct!(tp_new_order: 64 to position_effect: u32, 5 * 8 + 10 * 4 + 40 + 8);
+sized_struct!(tp_cancel_order: 48 to reserved: u32, 5 * 8 + 2 * 4 + 40);
+sized_struct!(tp_order_query: 72 to client_id: [c_char; 40], 3 * 8 + 2 * 4 + 40);
 sized_struct!(tp_replace_order: 56 to reserved: u32, 6 * 8 + 2 * 4);
 
 impl RequestStruct for tp_new_order {
@@ -196,11 +227,12 @@ impl RequestStruct for tp_new_order {
             (tp_order_type::TP_ORDER_TYPE_LIMIT as u32, OrderType::Limit),
             (tp_order_type::TP_ORDER_TYPE_MARKET as u32, OrderType::Market),
         ];
-        const TIMES_IN_FORCE: [(u32, TimeInForce); 4] = [
+        const TIMES_IN_FORCE: [(u32, TimeInForce); 5] = [
             (tp_time_in_force::TP_DAY as u32, TimeInForce::Day),
             (tp_time_in_force::TP_GOOD_TILL_CANCEL as u32, TimeInForce::GoodTillCancel),
             (tp_time_in_force::TP_IMMEDIATE_OR_CANCEL as u32, TimeInForce::ImmediateOrCancel),
             (tp_time_in_force::TP_FILL_OR_KILL as u32, TimeInForce::FillOrKill),
+            (tp_time_in_force::TP_GOOD_TILL_DATE as u32, TimeInForce::GoodTillDate),
         ];
         const POSITION_EFFECTS: [(u32, PositionEffect); 3] = [
             (tp_position_effect::TP_POSITION_DEFAULT as u32, PositionEffect::Default),
@@ -224,7 +256,7 @@ impl RequestStruct for tp_new_order {
             let sentence = "a market order has no price; leave it 0, or make the order_type TP_ORDER_TYPE_LIMIT";
             return Err(CallFailure::invalid(sentence));
         }
-        Ok(Request::New(NewOrder {
+        let order = NewOrder {
             client_order_id: id,
             price: Price(self.price),
             quantity: Quantity(self.quantity),
@@ -239,7 +271,8 @@ impl RequestStruct for tp_new_order {
             self_trade_mode: find_value("tp_self_trade_mode", self.self_trade_mode, &SELF_TRADE_MODES)?.code(),
             trade_mode: find_value("tp_trade_mode", self.trade_mode, &TRADE_MODES)?.code(),
             reserved: 0,
-        }))
+        };
+        extended(order, text_id(&self.client_id)?, self.expire_ns)
     }
 }
 
@@ -249,10 +282,16 @@ impl RequestStruct for tp_cancel_order {
     }
 
     fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, CallFailure> {
-        if (self.original == 0) == (self.order_id == 0) {
-            let sentence = "a cancel names one order; set its original to the id of the new order, or its order_id to the \
-                            OMS's id, and leave the other 0";
+        let text_id = text_id(&self.client_id)?;
+        if [self.original != 0, self.order_id != 0, text_id.is_some()].iter().filter(|is_given| **is_given).count() != 1
+        {
+            let sentence = "a cancel names one order; set its original to the id of the new order, its order_id to the \
+                            OMS's id, or its client_id, and leave the others 0";
             return Err(CallFailure::invalid(sentence));
+        }
+        if let Some(text_id) = text_id {
+            let account = account_or(self.account, usual);
+            return Ok(by_text_id(id, account, text_id, TextIdAction::Cancel, self.cause));
         }
         Ok(Request::Cancel(CancelOrder {
             client_order_id: id,
@@ -262,6 +301,28 @@ impl RequestStruct for tp_cancel_order {
             order_id: OrderId(self.order_id),
             ..CancelOrder::default()
         }))
+    }
+}
+
+impl RequestStruct for tp_order_query {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, CallFailure> {
+        let (original, account) = (ClientOrderId(self.original), account_or(self.account, usual));
+        match (self.original, text_id(&self.client_id)?) {
+            (0, Some(text_id)) => Ok(by_text_id(id, account, text_id, TextIdAction::Status, 0)),
+            (1.., None) => Ok(Request::Status(StatusRequest {
+                client_order_id: id,
+                original,
+                account,
+                ..StatusRequest::default()
+            })),
+            _ => Err(CallFailure::invalid(
+                "a query names one order; set its original to the id of the new order, or its client_id",
+            )),
+        }
     }
 }
 
@@ -302,6 +363,43 @@ fn instructions(sum: u32) -> Result<u8, CallFailure> {
     Ok(given.fold(0_u8, |flags, (_, flag)| flags | *flag))
 }
 
+/// Returns the request for a new order, with its text id and its end time if it has them.
+fn extended(order: NewOrder, text_id: Option<TextId>, expire_ns: u64) -> Result<Request, CallFailure> {
+    if (order.time_in_force == TimeInForce::GoodTillDate.code()) != (expire_ns != 0) {
+        let sentence = "an order that is TP_GOOD_TILL_DATE has an expire_ns, and no other order has one";
+        return Err(CallFailure::invalid(sentence));
+    }
+    Ok(match (text_id, expire_ns) {
+        (None, 0) => Request::New(order),
+        _ => {
+            let text_id = text_id.unwrap_or_default();
+            Request::Extended(ExtendedOrder { order, expire_ns, text_id, ..ExtendedOrder::default() })
+        }
+    })
+}
+
+/// Reads a text id; none if it is empty.
+fn text_id(given: &[c_char; 40]) -> Result<Option<TextId>, CallFailure> {
+    let bytes = given.map(|byte| byte as u8);
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let text = String::from_utf8_lossy(text);
+    text.parse().map(Some).map_err(|e: TextIdError| CallFailure::invalid(e.to_string()))
+}
+
+fn by_text_id(
+    client_order_id: ClientOrderId,
+    account: AccountId,
+    text_id: TextId,
+    action: TextIdAction,
+    cause: u64,
+) -> Request {
+    let action = action.code();
+    Request::ByTextId(TextIdRequest { client_order_id, cause, account, text_id, action, ..TextIdRequest::default() })
+}
+
 /// Returns the account of a request, or the session's account.
 fn account_or(named: u32, usual: AccountId) -> AccountId {
     if named == 0 { usual } else { AccountId(named) }
@@ -331,7 +429,38 @@ mod tests {
             self_trade_mode: tp_self_trade_mode::TP_SELF_TRADE_CANCEL_TAKER as u32,
             trade_mode: tp_trade_mode::TP_TRADE_MODE_ISOLATED as u32,
             reserved: 0,
+            client_id: [0; 40],
+            expire_ns: 0,
         }
+    }
+
+    fn client_id(text: &str) -> [c_char; 40] {
+        let mut client_id = [0; 40];
+        client_id.iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte as c_char);
+        client_id
+    }
+
+    #[test]
+    fn a_client_id_makes_an_extended_order_and_names_it() {
+        let request = |text: &str| {
+            let order = tp_new_order { client_id: client_id(text), ..new_order() };
+            order.request(ClientOrderId(3), USUAL).ok()
+        };
+        let Some(Request::Extended(extended)) = request("grid-7") else { panic!("it has a client id") };
+        assert_eq!((extended.text_id.as_str(), extended.order.client_order_id), ("grid-7", ClientOrderId(3)));
+        assert!(matches!(request(""), Some(Request::New(_))));
+        assert!(request(&"x".repeat(36)).is_some() && request(&"x".repeat(37)).is_none());
+        assert!(request("a b").is_none() && request("é").is_none());
+        let size = size_of::<tp_order_query>();
+        let query = |original, text: &str| {
+            let client_id = client_id(text);
+            let query = tp_order_query { size, id: 0, original, account: 0, reserved: 0, client_id };
+            query.request(ClientOrderId(4), USUAL).ok()
+        };
+        let Some(Request::ByTextId(named)) = query(0, "grid-7") else { panic!("it names an order by its client id") };
+        assert!(named.is_status() && named.account == USUAL && named.text_id.as_str() == "grid-7");
+        assert!(matches!(query(5, ""), Some(Request::Status(status)) if status.original == ClientOrderId(5)));
+        assert_eq!((query(0, ""), query(5, "grid-7")), (None, None));
     }
 
     #[test]
@@ -367,8 +496,11 @@ mod tests {
             let order = |order: tp_new_order| order.request(ClientOrderId(1), USUAL).is_ok();
             let code = number as u8;
             assert_eq!(order(tp_new_order { side: number, ..new_order() }), Side::from_code(code).is_some());
-            let time_in_force = TimeInForce::from_code(code).is_some();
-            assert_eq!(order(tp_new_order { time_in_force: number, ..new_order() }), time_in_force);
+            let time_in_force = TimeInForce::from_code(code);
+            let expire_ns = u64::from(time_in_force == Some(TimeInForce::GoodTillDate));
+            let timed = tp_new_order { time_in_force: number, expire_ns, ..new_order() };
+            assert_eq!(order(timed), time_in_force.is_some());
+            assert!(!order(tp_new_order { expire_ns: 1 - expire_ns, ..timed }), "an end time belongs to one alone");
             let position_effect = PositionEffect::from_code(code).is_some();
             assert_eq!(order(tp_new_order { position_effect: number, ..new_order() }), position_effect);
             let self_trade_mode = SelfTradeMode::from_code(code).is_some();
@@ -414,7 +546,9 @@ mod tests {
     fn a_cancel_names_one_order() {
         let cancel = |original, order_id| {
             let size = size_of::<tp_cancel_order>();
-            let cancel = tp_cancel_order { size, id: 0, original, order_id, cause: 2, account: 0, reserved: 0 };
+            let client_id = [0; 40];
+            let cancel =
+                tp_cancel_order { size, id: 0, original, order_id, cause: 2, account: 0, reserved: 0, client_id };
             cancel.request(ClientOrderId(4), USUAL).ok()
         };
         assert_eq!((cancel(0, 0), cancel(1, 1)), (None, None));

@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering;
 use anyhow::Context;
 use clap::Args;
 use tickpath_clock::utc_ns;
+use tickpath_exchanges::OrderExchange;
 use tickpath_venue_sim_web::{
     SimAccount, SimDesk, SimDeskConfig, SimInstrument, WebFaults, WebServer, WebServerConfig,
 };
@@ -34,8 +35,7 @@ use accounts::{demo_account, market_account, read_accounts};
 use authority::write_authority;
 use instruments::{InitialPrice, default_instruments, initial_price, read_instruments};
 use market::{MarketSource, MarketWalk, TickTopic};
-pub use protocol::ExchangeProtocol;
-use protocol::SimulatedExchange;
+use protocol::{SimulatedExchange, fees_e6, urls};
 
 /// Max wait of a turn, in milliseconds: quotes move and a signal ends the exchange within this time.
 const TURN_MS: u32 = 10;
@@ -52,7 +52,7 @@ pub struct SimulatedExchangeArgs {
     /// Speak the protocols of a real exchange, so that any client of it can be pointed here: its REST and WebSocket
     /// interfaces for market data and orders. All that a client needs is printed, and nothing is kept after the end
     #[arg(long = "as", value_name = "EXCHANGE", value_enum, conflicts_with_all = ["config", "check"])]
-    pub protocol: Option<ExchangeProtocol>,
+    pub protocol: Option<OrderExchange>,
     /// Address to listen on; port 0 is any free port
     #[arg(long, value_name = "IP:PORT", default_value_t = LISTEN, requires = "protocol")]
     pub listen: SocketAddr,
@@ -93,7 +93,7 @@ pub struct SimulatedExchangeArgs {
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Serves until the first signal to end.
-pub fn run(args: &SimulatedExchangeArgs, protocol: ExchangeProtocol) -> anyhow::Result<()> {
+pub fn run(args: &SimulatedExchangeArgs, protocol: OrderExchange) -> anyhow::Result<()> {
     let instruments = match &args.instruments {
         Some(file) => read_instruments(file, protocol, &args.prices)?,
         None => default_instruments(protocol, &args.prices)?,
@@ -115,7 +115,7 @@ pub fn run(args: &SimulatedExchangeArgs, protocol: ExchangeProtocol) -> anyhow::
         max_connections: MAX_CONNECTIONS,
         max_message_bytes: MAX_MESSAGE_BYTES,
     })?;
-    let (maker_fee_e6, taker_fee_e6) = protocol.fees_e6();
+    let (maker_fee_e6, taker_fee_e6) = fees_e6(protocol);
     let mut desk =
         SimDesk::new(SimDeskConfig { instruments: instruments.clone(), accounts, maker_fee_e6, taker_fee_e6 });
     desk.number_from(utc_ns() / ID_NS);
@@ -145,7 +145,7 @@ fn market_source(
 /// Returns the addresses, and writes the certificate of the authority.
 fn server_facts(
     args: &SimulatedExchangeArgs,
-    protocol: ExchangeProtocol,
+    protocol: OrderExchange,
     server: &WebServer,
 ) -> Result<String, CliUsageError> {
     let mut address = server.address();
@@ -153,7 +153,7 @@ fn server_facts(
         address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
     let mut text = fact("exchange", protocol.name());
-    for (name, url) in protocol.urls(address, !args.no_tls) {
+    for (name, url) in urls(protocol, address, !args.no_tls) {
         text += &fact(name, &url);
     }
     if let Some(pem) = server.authority_pem() {

@@ -19,11 +19,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use tickpath_clock::HostClock;
+use tickpath_exchanges::OrderExchange;
 use tickpath_feed::{ListedInstrument, Listing};
 use tickpath_market::VenueId;
-use tickpath_oms_server::settings::{ExchangeLine, LineExchange};
+use tickpath_oms_server::settings::ExchangeLine;
 
-use crate::exchange_as::ExchangeProtocol;
 use tickpath_cli_terminal::args::{CliUsageError, bail_usage};
 use tickpath_cli_terminal::outcome::CliOutcome;
 use tickpath_cli_terminal::print::{count_text, print_text};
@@ -33,7 +33,7 @@ use instrument_rows::InstrumentRows;
 use line_probe::{LineProbe, ProbeFailure};
 use permissions::AccountKeys;
 use probe_order::ProbeOrder;
-use public_facts::{PublicFacts, feed_exchange};
+use public_facts::PublicFacts;
 
 /// Number of the venue in the reports.
 const VENUE: VenueId = VenueId(1);
@@ -61,7 +61,7 @@ pub enum VenueCommand {
 pub struct VenueCheckArgs {
     /// The exchange
     #[arg(value_name = "EXCHANGE", value_enum)]
-    pub exchange: ExchangeProtocol,
+    pub exchange: OrderExchange,
     /// TOML file with key, secret, and for OKX passphrase, which only its owner may use (mode 0600)
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
@@ -94,7 +94,7 @@ pub fn run(args: &VenueArgs) -> anyhow::Result<CliOutcome> {
     let keys = AccountKeys::read(line.exchange, &args.key)?;
     let rest_url = line.rest_url.as_deref().unwrap_or_default();
     let facts = PublicFacts::new(args.exchange, rest_url, args.ca.as_deref())?;
-    let venue = args.venue.clone().unwrap_or_else(|| feed_exchange(args.exchange).venue());
+    let venue = args.venue.clone().unwrap_or_else(|| args.exchange.feed().venue());
     let table = args.table.as_ref().map(|file| InstrumentRows::read(file, &venue)).transpose()?;
 
     let mut findings = CheckFindings::default();
@@ -109,11 +109,12 @@ pub fn run(args: &VenueArgs) -> anyhow::Result<CliOutcome> {
 
 /// Returns the line that the arguments describe.
 fn line_of(args: &VenueCheckArgs) -> Result<ExchangeLine, CliUsageError> {
-    let (exchange, own_url) = match (args.exchange, args.demo) {
-        (ExchangeProtocol::Okx, false) => (LineExchange::Okx, tickpath_venue_okx::PRIVATE_URL),
-        (ExchangeProtocol::Okx, true) => (LineExchange::Okx, tickpath_venue_okx::DEMO_PRIVATE_URL),
-        (ExchangeProtocol::Binance, false) => (LineExchange::Binance, tickpath_venue_binance::SPOT_ORDERS),
-        (ExchangeProtocol::Binance, true) => {
+    let exchange = args.exchange;
+    let own_url = match (exchange, args.demo) {
+        (OrderExchange::Okx, false) => tickpath_venue_okx::PRIVATE_URL,
+        (OrderExchange::Okx, true) => tickpath_venue_okx::DEMO_PRIVATE_URL,
+        (OrderExchange::Binance, false) => tickpath_venue_binance::SPOT_ORDERS,
+        (OrderExchange::Binance, true) => {
             bail_usage!("--demo is for okx alone; name Binance's test network with --url")
         }
     };

@@ -1,4 +1,4 @@
-//! `tickpath drop-copy`: every report and denial that an OMS sends, one a line, over a session of a user with
+//! `tickpath drop-copy`: every report, detail and denial that an OMS sends, one a line, over a session of a user with
 //! `drop_copy = true`.
 //!
 //! Each line begins with the report's number among all reports of the OMS. Numbers continue over days and restarts:
@@ -154,6 +154,7 @@ impl DropCopyPrinter<'_> {
                     let answer = match report {
                         CopiedReport::Report(report) => ReportOrDenial::Report(report),
                         CopiedReport::Denied(denied) => ReportOrDenial::Denied(denied),
+                        CopiedReport::Detail(detail) => ReportOrDenial::Detail(detail),
                     };
                     let utc_ns = utc_ns.or_else(|| is_known.then(|| clock.calibration().utc_ns_of(stamp)));
                     let (journal, session_number) = (Some(client.welcome().journal), Some(session_number));

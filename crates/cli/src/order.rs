@@ -14,15 +14,18 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, MassCancel, MassCancelType,
-    NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, SelfTradeMode,
-    Side, StatusRequest, SymbolId, TimeInForce, TradeMode, Trigger,
+    AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, ExtendedOrder, MassCancel,
+    MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, Price, Quantity, ReplaceConditional,
+    ReplaceOrder, Request, SelfTradeMode, Side, StatusRequest, SymbolId, TextId, TextIdAction, TextIdRequest,
+    TimeInForce, TradeMode, Trigger,
 };
 use tickpath_oms_client::{Client, ClientError, ClientEvent, Config as ClientConfig, Since};
 use tickpath_oms_core::Denial;
 use tickpath_oms_protocol::LogonRejectReason;
-use tickpath_oms_text::parse::{order_id, price, quantity, self_trade_mode, side, time_in_force, trade_mode};
-use tickpath_oms_text::{denial_line, report_line};
+use tickpath_oms_text::parse::{
+    client_id, order_id, price, quantity, self_trade_mode, side, time_in_force, trade_mode, utc_time,
+};
+use tickpath_oms_text::{denial_line, detail_line, report_line};
 
 use crate::instruments::Instruments;
 use crate::oms_files::PartialSettings;
@@ -118,26 +121,35 @@ pub enum OrderCommand {
         /// Limit price; none for a market order
         #[arg(value_parser = price, allow_negative_numbers = true)]
         price: Option<Price>,
-        /// Time in force: day, gtc, ioc or fok
+        /// Time in force: day, gtc, gtd, ioc or fok
         #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
         tif: TimeInForce,
+        /// End of a gtd order in UTC, like 2026-12-01T08:00:00Z: the OMS cancels the order then
+        #[arg(long, value_name = "TIME", value_parser = utc_time, conflicts_with = "when")]
+        until: Option<u64>,
         #[command(flatten)]
         instructions: InstructionArgs,
         /// Condition before the order is sent, 'NAME last|bid|ask >=|<= PRICE', one or two joined by 'and' or 'or'
         #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
         when: Option<String>,
+        /// Text id of the order, up to 36 printable characters, that no open order of the account has
+        #[arg(long, value_name = "TEXT", value_parser = client_id, conflicts_with = "when")]
+        client_id: Option<TextId>,
         #[command(flatten)]
         common: RequestArgs,
     },
-    /// Cancel an order of the same session, or with --order-id an order of any session
+    /// Cancel an order of the same session, or with --order-id or --client-id an order of any session
     #[command(after_help = EXIT_CODES)]
     Cancel {
         /// Client order id of the order
-        #[arg(required_unless_present = "order_id", conflicts_with = "order_id")]
+        #[arg(required_unless_present_any = ["order_id", "client_id"], conflicts_with_all = ["order_id", "client_id"])]
         original: Option<u64>,
         /// The OMS's id of the order, as `tickpath orders` prints it, for an order of any session
-        #[arg(long, value_name = "EPOCH.N", value_parser = order_id)]
+        #[arg(long, value_name = "EPOCH.N", value_parser = order_id, conflicts_with = "client_id")]
         order_id: Option<OrderId>,
+        /// Text id of the order, for an order of any session: the account's latest order with this text id
+        #[arg(long, value_name = "TEXT", value_parser = client_id)]
+        client_id: Option<TextId>,
         #[command(flatten)]
         common: RequestArgs,
     },
@@ -167,7 +179,7 @@ pub enum OrderCommand {
         #[command(flatten)]
         common: RequestArgs,
     },
-    /// Print the state of an order of the same session, or with --order-id of an order of any session
+    /// Print the state of an order of the same session, or with --order-id or --client-id of an order of any session
     #[command(after_help = STATUS_EXIT_CODES)]
     Status(StatusArgs),
 }
@@ -206,11 +218,18 @@ impl InstructionArgs {
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
     /// Client order id of the order
-    #[arg(value_name = "CLIENT_ORDER_ID", required_unless_present = "order_id", conflicts_with = "order_id")]
+    #[arg(
+        value_name = "CLIENT_ORDER_ID",
+        required_unless_present_any = ["order_id", "client_id"],
+        conflicts_with_all = ["order_id", "client_id"]
+    )]
     pub original: Option<u64>,
     /// The OMS's id of the order, as `tickpath orders` prints it, for an order of any session
-    #[arg(long, value_name = "EPOCH.N", value_parser = order_id)]
+    #[arg(long, value_name = "EPOCH.N", value_parser = order_id, conflicts_with = "client_id")]
     pub order_id: Option<OrderId>,
+    /// Text id of the order, for an order of any session: the account's latest order with this text id
+    #[arg(long, value_name = "TEXT", value_parser = client_id)]
+    pub client_id: Option<TextId>,
     /// Make the OMS query the venue now, and wait for the answer; for admins only
     #[arg(long)]
     pub ask_venue: bool,
@@ -219,14 +238,24 @@ pub struct StatusArgs {
 }
 
 impl StatusArgs {
-    pub fn status_request(&self, id: ClientOrderId) -> StatusRequest {
-        StatusRequest {
-            client_order_id: id,
-            original: ClientOrderId(self.original.unwrap_or_default()),
-            account: AccountId(self.common.account),
-            ..StatusRequest::default()
+    /// Returns the request for the state of the order that its session's id or its text id names.
+    pub fn status_request(&self, id: ClientOrderId) -> Request {
+        let account = AccountId(self.common.account);
+        match self.client_id {
+            Some(text_id) => by_text_id(id, account, text_id, TextIdAction::Status),
+            None => Request::Status(StatusRequest {
+                client_order_id: id,
+                original: ClientOrderId(self.original.unwrap_or_default()),
+                account,
+                ..StatusRequest::default()
+            }),
         }
     }
+}
+
+fn by_text_id(client_order_id: ClientOrderId, account: AccountId, text_id: TextId, action: TextIdAction) -> Request {
+    let action = action.code();
+    Request::ByTextId(TextIdRequest { client_order_id, account, text_id, action, ..TextIdRequest::default() })
 }
 
 pub fn run(args: &OrderCommandArgs) -> anyhow::Result<CliOutcome> {
@@ -261,8 +290,15 @@ impl OrderCommand {
         }
     }
 
-    /// Rejects a trigger that cannot be parsed, before the program connects.
+    /// Rejects a trigger that cannot be parsed and an end time that does not fit, before the program connects.
     fn check(&self) -> Result<(), CliUsageError> {
+        if let Self::New { tif, until, .. } = self
+            && (*tif == TimeInForce::GoodTillDate) != until.is_some()
+        {
+            return Err(CliUsageError(
+                "an end time belongs to a gtd order; give --tif gtd and --until TIME".to_owned(),
+            ));
+        }
         let (Self::New { when: Some(when), .. } | Self::Replace { when: Some(when), .. }) = self else { return Ok(()) };
         tickpath_oms_text::trigger::read(when, |_| Ok::<_, CliUsageError>(SymbolId::default())).map(drop)
     }
@@ -280,7 +316,7 @@ impl OrderCommand {
     fn request(&self, instruments: &Instruments<'_>, id: ClientOrderId) -> anyhow::Result<Request> {
         let account = AccountId(self.common().account);
         Ok(match self {
-            Self::New { symbol, side, quantity, price, tif, instructions, when, .. } => {
+            Self::New { symbol, side, quantity, price, tif, until, instructions, when, client_id, .. } => {
                 let order = NewOrder {
                     client_order_id: id,
                     price: price.unwrap_or_default(),
@@ -292,11 +328,16 @@ impl OrderCommand {
                     time_in_force: tif.code(),
                     ..instructions.order()
                 };
-                match trigger(instruments, when.as_deref())? {
-                    Some(trigger) => Request::Conditional(ConditionalOrder { order, trigger }),
-                    None => Request::New(order),
+                match (trigger(instruments, when.as_deref())?, client_id, until) {
+                    (Some(trigger), ..) => Request::Conditional(ConditionalOrder { order, trigger }),
+                    (None, None, None) => Request::New(order),
+                    (None, ..) => {
+                        let (text_id, expire_ns) = (client_id.unwrap_or_default(), until.unwrap_or_default());
+                        Request::Extended(ExtendedOrder { order, expire_ns, text_id, ..ExtendedOrder::default() })
+                    }
                 }
             }
+            Self::Cancel { client_id: Some(text_id), .. } => by_text_id(id, account, *text_id, TextIdAction::Cancel),
             Self::Cancel { original, order_id, .. } => Request::Cancel(CancelOrder {
                 client_order_id: id,
                 original: ClientOrderId(original.unwrap_or_default()),
@@ -315,7 +356,7 @@ impl OrderCommand {
                     None => Request::Replace(replace),
                 }
             }
-            Self::Status(args) => Request::Status(args.status_request(id)),
+            Self::Status(args) => args.status_request(id),
             Self::MassCancel { symbol, .. } => Request::MassCancel(MassCancel {
                 client_order_id: id,
                 symbol: symbol.as_deref().map_or(Ok(SymbolId::default()), |name| instruments.number(name))?,
@@ -402,7 +443,7 @@ fn print_reports(
         [id, original].contains(&report.client_order_id) || matches!(request, Request::MassCancel(_))
     };
     let (from, mut outcome) = (clock.ticks(), None);
-    let (mut ends, mut answered) = (None, None);
+    let (mut ends, mut answered, mut shown) = (None, None, Vec::new());
     loop {
         // A fill that follows the answer at once is printed with it.
         let since = *answered.get_or_insert_with(|| clock.ticks());
@@ -415,25 +456,16 @@ fn print_reports(
         let polled = client.poll(|event| match event {
             ClientEvent::Report { report, .. } if concerns_request(&report) => {
                 printer.print(&report_line(session, &report));
+                shown.push(report.order_id);
                 let answers = report.client_order_id == id || matches!(request, Request::MassCancel(_));
                 outcome = outcome.take().or(answer_outcome(&report).filter(|_| answers));
             }
-            ClientEvent::Denied { denial, .. } if denial.client_order_id == id => match request {
-                Request::MassCancel(all) if denial.code == Denial::UnknownOrder.code() => {
-                    let account = all.account.0;
-                    printer.print(&format!(
-                        "nothing to cancel: session {session} has no such open order of account {account}\n"
-                    ));
-                    outcome = Some(CliOutcome::Success);
-                }
-                _ => {
-                    printer.print(&denial_line(session, &denial));
-                    if denial.code == Denial::UnknownOrder.code() {
-                        printer.print(if matches!(request, Request::Cancel(_)) { LOOK_UP } else { LOOK_UP_SESSION });
-                    }
-                    outcome = Some(CliOutcome::Lost);
-                }
-            },
+            ClientEvent::Detail { detail, .. } if shown.contains(&detail.order_id) => {
+                printer.print(&detail_line(session, &detail));
+            }
+            ClientEvent::Denied { denial, .. } if denial.client_order_id == id => {
+                outcome = Some(print_denial(session, request, &denial, printer));
+            }
             ClientEvent::Disconnected { why } => ends = Some(why),
             _ => {}
         });
@@ -461,6 +493,22 @@ fn print_reports(
         );
     }
     Ok(outcome.unwrap_or(CliOutcome::Success))
+}
+
+/// Prints the denial of a request, and returns its outcome.
+fn print_denial(session: u16, request: &Request, denial: &OrderDenied, printer: &mut Printer) -> CliOutcome {
+    let is_unknown = denial.code == Denial::UnknownOrder.code();
+    if let (Request::MassCancel(all), true) = (request, is_unknown) {
+        let account = all.account.0;
+        printer.print(&format!("nothing to cancel: session {session} has no such open order of account {account}\n"));
+        return CliOutcome::Success;
+    }
+    printer.print(&denial_line(session, denial));
+    if is_unknown {
+        let is_cancel = matches!(request, Request::Cancel(_) | Request::ByTextId(_));
+        printer.print(if is_cancel { LOOK_UP } else { LOOK_UP_SESSION });
+    }
+    CliOutcome::Lost
 }
 
 /// Returns the outcome that a venue's answer stands for; none if the report comes from the OMS itself. For an armed

@@ -13,7 +13,7 @@ use anyhow::bail;
 use clap::Args;
 use tickpath_log::{LogPath, ProcessId};
 use tickpath_market::OrderId;
-use tickpath_oms_core::{At, Config, Core, Output};
+use tickpath_oms_core::{At, Config, Core, Input, Output};
 use tickpath_oms_runtime::journal::{self, Replay};
 use tickpath_oms_text::{ReportOrDenial, SentReport, foreign_reports, open_orders, symbol_name};
 
@@ -93,9 +93,10 @@ fn follow(args: &OpenOrdersArgs, mut replay: Replay, mut core: Core, from: u64) 
     let mut is_checked = false;
     while !is_closed() {
         let mut found = None;
-        let has_stepped = replay.step(&mut core, |at, _, outputs| {
+        let has_stepped = replay.step(&mut core, |at, input, outputs| {
             if at.sequence > from {
-                found = Some((at, outputs.to_vec()));
+                let detail = if let Input::ReportDetail(record) = input { Some(*record) } else { None };
+                found = Some((at, outputs.to_vec(), detail));
             }
         })?;
         if !has_stepped {
@@ -107,9 +108,11 @@ fn follow(args: &OpenOrdersArgs, mut replay: Replay, mut core: Core, from: u64) 
             }
             tickpath_clock::sleep_ns(POLL_NS);
         }
-        let Some((at, outputs)) = found else { continue };
+        let Some((at, outputs, detail)) = found else { continue };
         let utc_ns = replay.calibration().utc_ns_of(at.stamp);
-        let all = outputs.iter().filter_map(|output| sent_report(at, utc_ns, output));
+        let detail = detail.and_then(|record| Some((record.session.checked_sub(1)?, record.detail)));
+        let detail = detail.map(|(session, detail)| sent(at, utc_ns, session, ReportOrDenial::Detail(detail)));
+        let all = outputs.iter().filter_map(|output| sent_report(at, utc_ns, output)).chain(detail);
         let lines: String = all.map(|sent| sent.line(args.json, |symbol| symbol_name(&core, symbol))).collect();
         // All lines of a record are printed at once: a follower that is killed has printed all of them or none.
         if !lines.is_empty() {
@@ -131,10 +134,15 @@ fn check(replay: &Replay, from: u64) -> anyhow::Result<()> {
 /// Returns the report or the denial sent to a client; none for a message to a venue.
 fn sent_report(at: At, utc_ns: u64, output: &Output) -> Option<SentReport> {
     let (session, answer) = match output {
-        Output::Venue { .. } => return None,
+        Output::Venue { .. } | Output::Extension { .. } => return None,
         Output::Report { session, report } => (*session, ReportOrDenial::Report(*report)),
         Output::Denied { session, denied } => (*session, ReportOrDenial::Denied(*denied)),
     };
+    Some(sent(at, utc_ns, session, answer))
+}
+
+/// Returns a message to a client, with the number of its record.
+fn sent(at: At, utc_ns: u64, session: u16, answer: ReportOrDenial) -> SentReport {
     let (number, stamp) = (at.sequence, at.stamp);
-    Some(SentReport { number, journal: None, session, session_number: None, stamp, utc_ns: Some(utc_ns), answer })
+    SentReport { number, journal: None, session, session_number: None, stamp, utc_ns: Some(utc_ns), answer }
 }

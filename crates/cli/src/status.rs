@@ -8,7 +8,7 @@
 
 use anyhow::bail;
 use tickpath_clock::utc_ns;
-use tickpath_market::{ClientOrderId, ExecutionReport, OrdStatus, OrderId, Request};
+use tickpath_market::{ClientOrderId, ExecutionReport, OrdStatus, OrderId};
 use tickpath_oms_client::{ClientEvent, Since};
 use tickpath_oms_core::{Denial, QueryStatus, RecordKind};
 use tickpath_oms_protocol::Query;
@@ -68,11 +68,11 @@ fn find_by_order_id(connection: &mut AdminConnection, order: OrderId) -> anyhow:
     Ok(found)
 }
 
-/// Returns the order of the session by its client order id; prints the OMS's denial if there is none.
+/// Returns the order of the session by its client order id, or the order of the account by its text id; prints the
+/// OMS's denial if there is none.
 fn find_in_session(connection: &mut AdminConnection, args: &StatusArgs) -> anyhow::Result<Option<SessionOrder>> {
     let (id, session) = (ClientOrderId(args.common.id.unwrap_or_else(utc_ns)), connection.client.welcome().session);
-    let request = args.status_request(id);
-    if connection.client.send(&Request::Status(request)).is_err() {
+    if connection.client.send(&args.status_request(id)).is_err() {
         bail!("the connection was lost before the request was sent; run the command again");
     }
     let reply = connection.receive_until(|event| match event {
@@ -81,8 +81,13 @@ fn find_in_session(connection: &mut AdminConnection, args: &StatusArgs) -> anyho
         _ => None,
     });
     match reply.map_err(unanswered)?.0 {
+        // An order found by its text id may be of another session, which the answer does not name.
+        Ok(report) if args.client_id.is_some() => find_by_order_id(connection, report.order_id),
         // The answer carries the id of the request; the printed report gets the order's own client order id.
-        Ok(report) => Ok(Some((session, ExecutionReport { client_order_id: request.original, ..report }))),
+        Ok(report) => {
+            let client_order_id = ClientOrderId(args.original.unwrap_or_default());
+            Ok(Some((session, ExecutionReport { client_order_id, ..report })))
+        }
         Err(denial) => {
             let remedy = if denial.code == Denial::UnknownOrder.code() { LOOK_UP } else { "" };
             print_text(&format!("{}{remedy}", denial_line(session, &denial))).map(|()| None)

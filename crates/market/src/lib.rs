@@ -17,9 +17,12 @@
 //! | [`MassCancel`]     | 36   | 32    | a client                      |
 //! | [`ConditionalOrder`] | 37 | 88    | a client                      |
 //! | [`ReplaceConditional`] | 38 | 88  | a client                      |
+//! | [`ExtendedOrder`]  | 39   | 96    | a client                      |
+//! | [`TextIdRequest`]  | 40   | 64    | a client                      |
 //! | [`ExecutionReport`]| 48   | 104   | a venue, and the OMS to a client |
 //! | [`OrderDenied`]    | 49   | 56    | the OMS to a client           |
 //! | [`ReportDetail`]   | 50   | 128   | a venue, and the OMS to a client |
+//! | [`OrderExtension`] | 51   | 64    | the OMS to a client           |
 //!
 //! ```
 //! use tickpath_market::{AccountId, ClientOrderId, NewOrder, OrderType, Request, Side, SymbolId};
@@ -47,6 +50,7 @@
 
 mod book;
 mod conditional;
+mod extended;
 mod market_data;
 mod message;
 mod number;
@@ -57,6 +61,7 @@ pub use book::{BookChange, DepthLevel, Invalidity, OrderBook};
 pub use conditional::{
     Condition, ConditionalOrder, ReplaceConditional, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
+pub use extended::{ExtendedOrder, OrderExtension, TextIdAction, TextIdRequest};
 pub use market_data::{BookLevel, FeedStatus, TopOfBook, Trade};
 pub use message::{
     CancelOrder, ExecType, ExecutionReport, FeedCondition, Kind, Liquidity, ManualOrderIndicator, MassCancel,
@@ -65,8 +70,8 @@ pub use message::{
 };
 pub use number::{
     AccountId, ClientOrderId, Currency, CurrencyError, DECIMALS, DecimalError, ExecId, MAX_DECIMALS, Notional, OrderId,
-    Price, Quantity, SCALE, Symbol, SymbolError, SymbolId, VenueId, VenueOrderId, decimal_text, parse_decimal,
-    push_decimal, push_unsigned,
+    Price, Quantity, SCALE, Symbol, SymbolError, SymbolId, TextId, TextIdError, VenueId, VenueOrderId, decimal_text,
+    parse_decimal, push_decimal, push_unsigned,
 };
 pub use request::Request;
 

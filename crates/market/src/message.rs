@@ -69,12 +69,18 @@ codes! {
         ConditionalOrder = 37,
         /// [`ReplaceConditional`](crate::ReplaceConditional)
         ReplaceConditional = 38,
+        /// [`ExtendedOrder`](crate::ExtendedOrder)
+        ExtendedOrder = 39,
+        /// [`TextIdRequest`](crate::TextIdRequest)
+        TextIdRequest = 40,
         /// [`ExecutionReport`]
         ExecutionReport = 48,
         /// [`OrderDenied`]
         OrderDenied = 49,
         /// [`ReportDetail`]
         ReportDetail = 50,
+        /// [`OrderExtension`](crate::OrderExtension)
+        OrderExtension = 51,
     }
     /// The side of an order (FIX 54).
     Side {
@@ -117,6 +123,8 @@ codes! {
         ImmediateOrCancel = 3,
         /// Fills completely at once or not at all.
         FillOrKill = 4,
+        /// Works until its end time, in an [`ExtendedOrder`](crate::ExtendedOrder).
+        GoodTillDate = 6,
     }
     /// Effect of an order on a position (FIX 77).
     PositionEffect {
@@ -461,6 +469,12 @@ pub enum MessageError {
         /// Code in the field.
         code: u8,
     },
+    /// A text id is empty, or not made of printable ASCII characters.
+    #[error("text_id is no text id; use 1 to 36 printable ASCII characters without spaces")]
+    TextId,
+    /// A good-till-date order lacks its end time, or another order has one.
+    #[error("an end time and the time in force good-till-date belong together; give both, or neither")]
+    EndTime,
 }
 
 /// Rejects a code field unless its code is known.
@@ -479,7 +493,8 @@ impl NewOrder {
     pub fn check(&self) -> Result<(), MessageError> {
         check_code("side", self.side, Side::from_code(self.side).is_some())?;
         check_code("order_type", self.order_type, OrderType::from_code(self.order_type).is_some())?;
-        check_code("time_in_force", self.time_in_force, TimeInForce::from_code(self.time_in_force).is_some())?;
+        let lifetime = TimeInForce::from_code(self.time_in_force).filter(|&time| time != TimeInForce::GoodTillDate);
+        check_code("time_in_force", self.time_in_force, lifetime.is_some())?;
         let effect = self.position_effect;
         check_code("position_effect", effect, PositionEffect::from_code(effect).is_some())?;
         let known = Self::POST_ONLY | Self::REDUCE_ONLY;

@@ -337,6 +337,9 @@ fixed_texts! {
     /// A currency: a code of ISO 4217, or an exchange's name of a coin, padded with zeros.
     Currency(12), CurrencyError, "'{0}' is no currency; use 1 to 12 letters and digits, like USD or USDT",
         |b| b.is_ascii_alphanumeric();
+    /// A client's own text id of an order: up to 36 bytes of ASCII, padded with zeros. A UUID as text fits.
+    TextId(36), TextIdError, "'{0}' is no client id; use 1 to 36 printable ASCII characters without spaces",
+        |b| b.is_ascii_graphic();
 }
 
 #[cfg(test)]

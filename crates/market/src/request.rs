@@ -3,7 +3,7 @@
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::message::{CancelOrder, Kind, MassCancel, MessageError, NewOrder, ReplaceOrder, StatusRequest};
-use crate::{AccountId, ClientOrderId, ConditionalOrder, ReplaceConditional, SymbolId};
+use crate::{AccountId, ClientOrderId, ConditionalOrder, ExtendedOrder, ReplaceConditional, SymbolId, TextIdRequest};
 
 /// A request from a client or to a venue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +22,13 @@ pub enum Request {
     Conditional(ConditionalOrder),
     /// New terms and another trigger for an armed order.
     ReplaceConditional(ReplaceConditional),
+    /// A new order with a text id. It is sent to the venue as a new order.
+    Extended(ExtendedOrder),
+    /// A cancel or a status request of an order by its text id. It never goes to a venue.
+    ByTextId(TextIdRequest),
 }
 
-/// Reads a field that every request has; that of a conditional order is in its order.
+/// Reads a field that every request has; that of a conditional or extended order is in its order.
 macro_rules! field {
     ($request:expr, $field:ident) => {
         match $request {
@@ -35,6 +39,8 @@ macro_rules! field {
             Request::MassCancel(m) => m.$field,
             Request::Conditional(m) => m.order.$field,
             Request::ReplaceConditional(m) => m.$field,
+            Request::Extended(m) => m.order.$field,
+            Request::ByTextId(m) => m.$field,
         }
     };
 }
@@ -67,6 +73,16 @@ impl Request {
                 replace.trigger.check()?;
                 Ok(Self::ReplaceConditional(replace))
             }
+            Some(Kind::ExtendedOrder) => {
+                let new = ExtendedOrder::read_from_bytes(bytes).map_err(|_| length)?;
+                new.check()?;
+                Ok(Self::Extended(new))
+            }
+            Some(Kind::TextIdRequest) => {
+                let request = TextIdRequest::read_from_bytes(bytes).map_err(|_| length)?;
+                request.check()?;
+                Ok(Self::ByTextId(request))
+            }
             _ => Err(MessageError::Kind(kind)),
         }
     }
@@ -81,6 +97,8 @@ impl Request {
             Self::MassCancel(_) => Kind::MassCancel,
             Self::Conditional(_) => Kind::ConditionalOrder,
             Self::ReplaceConditional(_) => Kind::ReplaceConditional,
+            Self::Extended(_) => Kind::ExtendedOrder,
+            Self::ByTextId(_) => Kind::TextIdRequest,
         }
     }
 
@@ -94,6 +112,8 @@ impl Request {
             Self::MassCancel(m) => m.as_bytes(),
             Self::Conditional(m) => m.as_bytes(),
             Self::ReplaceConditional(m) => m.as_bytes(),
+            Self::Extended(m) => m.as_bytes(),
+            Self::ByTextId(m) => m.as_bytes(),
         }
     }
 
@@ -119,6 +139,8 @@ impl Request {
             Self::MassCancel(all) => all.check(),
             Self::Conditional(new) => new.check(),
             Self::ReplaceConditional(replace) => replace.trigger.check(),
+            Self::Extended(new) => new.check(),
+            Self::ByTextId(request) => request.check(),
             Self::Cancel(_) | Self::Replace(_) | Self::Status(_) => Ok(()),
         }
     }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tickpath_log::LogPath;
 use tickpath_market::{
     AccountId, Currency, ExecId, ExecType, ExecutionReport, Liquidity, OrdStatus, OrderDenied, OrderId, Price,
-    Quantity, Request, SymbolId,
+    Quantity, Request, SymbolId, TextId,
 };
 use tickpath_oms_core::{At, ContractSize, Core, DetailRecord, EnterPosition, Input, OrderView, Output};
 use tickpath_oms_journal::journal;
@@ -128,7 +128,7 @@ impl DayRows {
         }
         for output in &seen.outputs {
             match output {
-                Output::Venue { .. } => {}
+                Output::Venue { .. } | Output::Extension { .. } => {}
                 Output::Report { report, .. } => self.report(core, seen, report),
                 Output::Denied { session, denied } => self.deny_order(core, seen, *session, denied),
             }
@@ -196,7 +196,7 @@ impl DayRows {
     /// Adds the row of an order from before the day, with the quantity filled before.
     fn carry_order(&mut self, core: &Core, view: &OrderView, filled: Quantity) {
         let entered = journal::time_of(&self.journal, view.id.sequence());
-        let row = BlotterOrder { is_carried: true, ..BlotterOrder::of(view, entered, filled) };
+        let row = BlotterOrder { is_carried: true, ..extended_row(core, BlotterOrder::of(view, entered, filled)) };
         self.orders.insert(view.id.0, row);
         self.shown.insert(view.id.0);
         self.note_name(core, view.symbol);
@@ -266,7 +266,7 @@ impl DayRows {
             let before = report.cumulative_quantity.0.saturating_sub(brings).max(0);
             return self.carry_order(core, view, Quantity(before));
         }
-        let mut row = BlotterOrder::of(view, Some(seen.utc_ns), Quantity::ZERO);
+        let mut row = extended_row(core, BlotterOrder::of(view, Some(seen.utc_ns), Quantity::ZERO));
         if let Input::Request { envelope, .. } = &seen.input {
             let reference = Some(envelope.reference_price.0).filter(|&price| price != 0);
             row.valued = row.valued.or(reference);
@@ -408,9 +408,13 @@ impl DayRows {
         let order = match request {
             Request::New(order) => order,
             Request::Conditional(conditional) => &conditional.order,
+            Request::Extended(extended) => &extended.order,
             _ => return,
         };
-        self.orders.insert(id.0, BlotterOrder::denied(id, session, seen.utc_ns, order, reason));
+        let denied = BlotterOrder::denied(id, session, seen.utc_ns, order, reason);
+        let extended = if let Request::Extended(extended) = request { Some(extended) } else { None };
+        let (text_id, expires_ns) = known_fields(extended.map(|extended| (extended.text_id, extended.expire_ns)));
+        self.orders.insert(id.0, BlotterOrder { text_id, expires_ns, ..denied });
         self.note_name(core, order.symbol);
         self.mark_changed(id, seen);
     }
@@ -435,6 +439,19 @@ impl DayRows {
             self.changed.orders.insert(id.0);
         }
     }
+}
+
+/// Returns the row with the text id and the end time of its order.
+fn extended_row(core: &Core, row: BlotterOrder) -> BlotterOrder {
+    let extension = core.extension(row.id);
+    let (text_id, expires_ns) = known_fields(extension.map(|extension| (extension.text_id, extension.expire_ns)));
+    BlotterOrder { text_id, expires_ns, ..row }
+}
+
+/// Returns the text id and the end time that an order has.
+fn known_fields(fields: Option<(TextId, u64)>) -> (Option<TextId>, Option<u64>) {
+    let (text_id, expire_ns) = fields.unwrap_or_default();
+    (Some(text_id).filter(|text_id| !text_id.is_none()), Some(expire_ns).filter(|&expire_ns| expire_ns != 0))
 }
 
 /// Returns the number of an amendment, as the core keeps it: zero stands for no amendment.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use tickpath_market::{
     AccountId, ClientOrderId, Currency, ExecId, Liquidity, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity,
-    Side, SymbolId, TimeInForce, VenueId,
+    Side, SymbolId, TextId, TimeInForce, VenueId,
 };
 use tickpath_oms_core::OrderView;
 
@@ -42,6 +42,10 @@ pub struct BlotterOrder {
     pub updated_ns: Option<u64>,
     /// The client's id of the order.
     pub client_order_id: ClientOrderId,
+    /// The client's text id of the order; none if it has none.
+    pub text_id: Option<TextId>,
+    /// End time of a good-till-date order, in nanoseconds since the Unix epoch; none for any other order.
+    pub expires_ns: Option<u64>,
     /// Session of the order.
     pub session: u16,
     /// Account.

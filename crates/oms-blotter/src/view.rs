@@ -93,6 +93,8 @@ table! {
     "status", true => BlotterCell::Text(row.status.word());
     "updated_utc", false => or_nothing(row.updated_ns, BlotterCell::Time);
     "reason", true => or_nothing(row.reason.clone(), BlotterCell::Text);
+    "expires_utc", false => or_nothing(row.expires_ns, BlotterCell::Time);
+    "client_id", false => or_nothing(row.text_id.map(|text_id| text_id.to_string()), BlotterCell::Text);
 }
 
 table! {

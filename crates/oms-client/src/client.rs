@@ -8,7 +8,7 @@ use std::time::Duration;
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::Request;
 use tickpath_oms_protocol::{
-    CONDITIONAL_VERSION, FrameKind, INSTRUMENTS_VERSION, InstrumentRow, MAX_PAYLOAD, Query, Welcome,
+    CONDITIONAL_VERSION, FrameKind, INSTRUMENTS_VERSION, InstrumentRow, MAX_PAYLOAD, Query, TEXT_ID_VERSION, Welcome,
 };
 use zerocopy::IntoBytes;
 
@@ -90,8 +90,16 @@ impl Client {
     fn queue_request(&mut self, request: &Request, stamp: u64) -> Result<(), ClientSendError<Request>> {
         request.check().map_err(|reason| ClientSendError::Malformed { given: *request, reason })?;
         let connection = ready(&mut self.state, *request)?;
-        let has_trigger = matches!(request, Request::Conditional(_) | Request::ReplaceConditional(_));
-        if has_trigger && self.welcome.version < CONDITIONAL_VERSION {
+        let first_version = match request {
+            Request::Conditional(_) | Request::ReplaceConditional(_) => CONDITIONAL_VERSION,
+            Request::Extended(_) | Request::ByTextId(_) => TEXT_ID_VERSION,
+            Request::New(_)
+            | Request::Cancel(_)
+            | Request::Replace(_)
+            | Request::Status(_)
+            | Request::MassCancel(_) => 0,
+        };
+        if self.welcome.version < first_version {
             return Err(ClientSendError::Unsupported(*request));
         }
         connection.queue_frame(request.kind().code(), self.numbers.next_request, stamp, request.as_bytes());

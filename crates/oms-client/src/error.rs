@@ -93,7 +93,8 @@ pub enum ClientSendError<T> {
     },
     /// The OMS is too old for the request, and would end the connection for it.
     #[error(
-        "this OMS is of an older version, which does not support triggers; send an order without one, or update the OMS"
+        "this OMS is of an older version, which supports no triggers or no client ids; send an order without, or \
+         update the OMS"
     )]
     Unsupported(T),
     /// There is no connection now.

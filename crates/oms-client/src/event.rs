@@ -1,6 +1,6 @@
 //! The events that a client reports to its program.
 
-use tickpath_market::{ExecutionReport, OrderDenied, Request};
+use tickpath_market::{ExecutionReport, OrderDenied, OrderExtension, ReportDetail, Request};
 use tickpath_oms_protocol::{InstrumentRow, Status, Welcome};
 
 use crate::ClientError;
@@ -58,6 +58,26 @@ pub enum ClientEvent {
         /// The denial.
         denial: OrderDenied,
     },
+    /// The detail of a report, as the exchange sent it beside the report: fee, maker or taker, times and text. A detail
+    /// follows its report, which has the same order and fill; most reports have none.
+    Detail {
+        /// The detail's number in its session; details are counted apart from reports.
+        number: u64,
+        /// Time at which the OMS sent it, in ticks of its host's clock.
+        stamp: u64,
+        /// The detail.
+        detail: ReportDetail,
+    },
+    /// The text id and the end time of an order: before the order's first report, before an answer to a status request,
+    /// and before the order's [`Self::OrderRow`].
+    Extension {
+        /// Number of the message among the session's reports; [`UNNUMBERED`](crate::UNNUMBERED) before a row.
+        number: u64,
+        /// Time at which the OMS sent it, in ticks of its host's clock; zero before a row.
+        stamp: u64,
+        /// The message.
+        extension: OrderExtension,
+    },
     /// A copy of a report to another session: this session is a drop copy.
     Copied {
         /// Place among all reports of the OMS: the next copy has a higher one, and the reports between them are not
@@ -69,9 +89,9 @@ pub enum ClientEvent {
         utc_ns: Option<u64>,
         /// Session that received the report.
         session: u16,
-        /// Number of the report in that session.
+        /// Number of the report in that session; of a detail among its details.
         session_number: u64,
-        /// The report or denial.
+        /// The report, denial or detail.
         report: CopiedReport,
     },
     /// Reports are missing and will not arrive: a program that relies on them has to query the open orders.
@@ -128,13 +148,15 @@ pub enum ClientEvent {
     Answered(Option<Status>),
 }
 
-/// A report or denial to another session.
+/// A report, a denial or a detail to another session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopiedReport {
     /// A report on an order.
     Report(ExecutionReport),
     /// A request was denied.
     Denied(OrderDenied),
+    /// The detail of a report.
+    Detail(ReportDetail),
 }
 
 /// Counts of a client since it was created.
@@ -142,11 +164,15 @@ pub enum CopiedReport {
 pub struct ClientCounts {
     /// Reports and denials passed to the program.
     pub reports: u64,
+    /// Details passed to the program.
+    pub details: u64,
+    /// Details that are missing and will not arrive, because the OMS does not keep their day any more.
+    pub missing_details: u64,
     /// Gaps in the reports' numbers.
     pub gaps: u64,
     /// Reports missing in the gaps.
     pub missing: u64,
-    /// Duplicate reports.
+    /// Duplicate reports and details.
     pub duplicates: u64,
     /// Frames of kinds that this version does not know.
     pub unknown_frames: u64,

@@ -37,7 +37,8 @@
 //! # Invariants
 //!
 //! * No report is lost with a connection, and none is passed on twice or out of order: a client that reconnects asks
-//!   for the first report that it lacks, and a hole is a [`ClientEvent::Gap`].
+//!   for the first report that it lacks, and a hole is a [`ClientEvent::Gap`]. The same holds for the details beside
+//!   reports; a client that begins with [`Since::Report`] receives those behind the report before it.
 //! * The client never resends a request by itself. The OMS states which number it expects next: requests that it did
 //!   not take come back as [`ClientEvent::NotTaken`], because they were made for the market of their moment.
 //! * A session stays alive while its program takes no reports ([`Client::keep_alive`]).
@@ -46,6 +47,7 @@ mod address;
 mod client;
 mod config;
 mod connection;
+mod detail_numbers;
 mod error;
 mod event;
 mod logon;

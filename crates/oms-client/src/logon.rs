@@ -34,6 +34,8 @@ pub(crate) struct LogonRequest {
     pub journal: u64,
     pub next_report: u64,
     pub last_sum: u32,
+    pub next_detail: u64,
+    pub last_detail_sum: u32,
 }
 
 #[derive(Debug)]
@@ -86,7 +88,7 @@ impl Connector {
     }
 
     fn logon_message(&self, request: LogonRequest) -> Logon {
-        let LogonRequest { is_reconnect, session, journal, next_report, last_sum } = request;
+        let LogonRequest { is_reconnect, session, journal, next_report, last_sum, .. } = request;
         let heartbeat_ms = self.config.heartbeat_ms;
         let lanes = if matches!(self.address, OmsAddress::Lanes(_)) { Logon::LANES } else { 0 };
         let copy = if self.config.drop_copy { Logon::DROP_COPY } else { 0 };
@@ -101,7 +103,8 @@ impl Connector {
             last_sum,
             client: self.client,
             features: lanes | copy | reconnect,
-            reserved_end: 0,
+            last_detail_sum: request.last_detail_sum,
+            next_detail: request.next_detail,
         }
     }
 

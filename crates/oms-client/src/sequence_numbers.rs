@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use crc32c::crc32c;
-use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message, OrderDenied, Request};
+use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message, OrderDenied, OrderExtension, Request};
 use tickpath_oms_protocol::{ANY_SESSION, CommandAck, CopyHeader, FROM_NOW, Frame, FrameKind, Status, Welcome};
 
+use crate::detail_numbers::DetailNumbers;
 use crate::event::UNNUMBERED;
 use crate::logon::{LogonRequest, check_end};
 use crate::{ClientCounts, ClientError, ClientEvent, Config, CopiedReport, Since};
@@ -16,6 +17,8 @@ const MAX_UNCONFIRMED: usize = 1 << 20;
 const REPORT: u8 = Message::ExecutionReport.code();
 const COPY: u8 = FrameKind::Copy as u8;
 const DENIAL: u8 = Message::OrderDenied.code();
+const DETAIL: u8 = Message::ReportDetail.code();
+const EXTENSION: u8 = Message::OrderExtension.code();
 
 /// Numbers of a session, as this side knows them.
 #[derive(Debug)]
@@ -24,6 +27,7 @@ pub(crate) struct SequenceNumbers {
     was_connected: bool,
     /// Next report. Once connected it is always a number.
     pub since: Since,
+    details: DetailNumbers,
     pub next_request: u64,
     /// Requests that the OMS may not have taken; the newest has the number before `next_request`.
     unconfirmed: VecDeque<Request>,
@@ -35,8 +39,16 @@ pub(crate) struct SequenceNumbers {
 impl SequenceNumbers {
     pub fn new(config: &Config) -> Self {
         let session = config.session.unwrap_or(ANY_SESSION);
-        let (unconfirmed, refused, counts) = (VecDeque::new(), (0, 0), ClientCounts::default());
-        Self { session, was_connected: false, since: config.since, next_request: 0, unconfirmed, refused, counts }
+        Self {
+            session,
+            was_connected: false,
+            since: config.since,
+            details: DetailNumbers::default(),
+            next_request: 0,
+            unconfirmed: VecDeque::new(),
+            refused: (0, 0),
+            counts: ClientCounts::default(),
+        }
     }
 
     pub fn logon_request(&self) -> LogonRequest {
@@ -45,7 +57,9 @@ impl SequenceNumbers {
             Since::Now => (0, FROM_NOW, 0),
             Since::Report { journal, number, last_sum } => (journal, number, last_sum),
         };
-        LogonRequest { is_reconnect: self.was_connected, session: self.session, journal, next_report, last_sum }
+        let DetailNumbers { next: next_detail, last_sum: last_detail_sum } = self.details;
+        let (is_reconnect, session) = (self.was_connected, self.session);
+        LogonRequest { is_reconnect, session, journal, next_report, last_sum, next_detail, last_detail_sum }
     }
 
     /// Keeps a written request, under its number.
@@ -67,6 +81,7 @@ impl SequenceNumbers {
         match self.since {
             Since::Report { journal: before, .. } if before != now => {
                 on_event(ClientEvent::OtherJournal { before, now });
+                self.details = DetailNumbers::default();
                 self.report_in_doubt(on_event);
                 self.next_request = next_request;
             }
@@ -83,6 +98,7 @@ impl SequenceNumbers {
         (self.session, self.was_connected, self.next_request) = (session, true, next_request);
         self.refused = (next_request, next_request);
         self.since = Since::Report { journal: now, number: to, last_sum };
+        self.details.resume(welcome, &mut self.counts);
     }
 
     /// Takes a frame of a connection; an error ends the connection.
@@ -100,7 +116,14 @@ impl SequenceNumbers {
                 self.confirm_answered(denial.client_order_id);
                 on_event(ClientEvent::Denied { number, stamp, denial });
             }
-            REPORT | DENIAL => {}
+            EXTENSION if self.accept_report(frame, on_event) => {
+                on_event(ClientEvent::Extension { number, stamp, extension: frame.message() });
+            }
+            REPORT | DENIAL | EXTENSION => {}
+            DETAIL if self.details.accept(frame, &mut self.counts) => {
+                on_event(ClientEvent::Detail { number, stamp, detail: frame.message() });
+            }
+            DETAIL => {}
             COPY => self.receive_copy(frame, on_event),
             _ => return self.receive_other(frame, on_event),
         }
@@ -118,6 +141,7 @@ impl SequenceNumbers {
         let report = match copied.kind {
             REPORT => CopiedReport::Report(inner.message()),
             DENIAL => CopiedReport::Denied(inner.message()),
+            DETAIL => CopiedReport::Detail(inner.message()),
             _ => {
                 self.counts.unknown_frames += 1;
                 return;
@@ -147,6 +171,11 @@ impl SequenceNumbers {
             }
             Some(FrameKind::Heartbeat) => self.confirm(frame.sequence),
             Some(FrameKind::OrderRow) => {
+                if !frame.text.is_empty() {
+                    let inner = Frame { payload: frame.text, ..*frame };
+                    let extension: OrderExtension = inner.message();
+                    on_event(ClientEvent::Extension { number: UNNUMBERED, stamp: 0, extension });
+                }
                 on_event(ClientEvent::OrderRow { session: frame.stamp as u16, report: frame.message() })
             }
             Some(FrameKind::InstrumentRow) => on_event(ClientEvent::InstrumentRow(frame.message())),

@@ -30,10 +30,14 @@ impl BootClock {
         self.rate.ns(ticks)
     }
 
+    /// Returns the time at a tick of this boot, in nanoseconds since the Unix epoch.
+    pub(crate) fn utc_ns_at(&self, tick: u64) -> u64 {
+        self.utc_ns.saturating_add(self.ns(tick.saturating_sub(self.started)))
+    }
+
     /// Returns the second of the UTC day at a tick of this boot.
     pub(crate) fn second_of_day(&self, tick: u64) -> u32 {
-        let now = self.utc_ns.saturating_add(self.ns(tick.saturating_sub(self.started)));
-        (now / 1_000_000_000 % 86_400) as u32
+        (self.utc_ns_at(tick) / 1_000_000_000 % 86_400) as u32
     }
 }
 

@@ -44,6 +44,7 @@ impl Core {
             Input::EnterFill(enter) => self.enter_fill(at, enter, out),
             Input::EnterPosition(enter) => self.enter_position(enter),
             Input::GapTimer(_) => self.check_gaps(at, out),
+            Input::ExpiryTimer(_) => self.end_due_orders(at, out),
             Input::DayEnd(_) => self.end_day(out),
             Input::TriggerFired(fired) => self.apply_trigger(at, fired, out),
             // Only journal readers use it.

@@ -13,6 +13,7 @@ use crate::aliases::OrderAliases;
 use crate::boot_clock::BootClock;
 use crate::counts::CoreCounts;
 use crate::digest::OutputDigest;
+use crate::extensions::Extensions;
 use crate::id_source::IdSource;
 use crate::order::{NONE, Order, SequenceGap};
 use crate::order_store::{Config, OrderStore};
@@ -77,6 +78,8 @@ pub struct Core {
     pub(crate) retries: RetryRules,
     /// Ids of orders that their venue does not know by the core's id.
     pub(crate) aliases: OrderAliases,
+    /// Text ids and end times of orders.
+    pub(crate) extensions: Extensions,
     pub(crate) unknown_reports: UnknownOrderReports,
     pub(crate) ids: IdSource,
     pub(crate) clock: BootClock,
@@ -98,6 +101,7 @@ impl Core {
             gaps: Vec::new(),
             retries: RetryRules::default(),
             aliases: OrderAliases::default(),
+            extensions: Extensions::default(),
             unknown_reports: UnknownOrderReports::default(),
             ids: IdSource::default(),
             clock: BootClock::default(),
@@ -189,6 +193,9 @@ impl Core {
         }
         self.update_open_value(Some((&before, quantity, price)), Some((next, new_quantity, new_price)));
         self.orders.note_change(slot, &before, next);
+        if !self.extensions.is_empty() && !before.is_open() && next.is_open() {
+            self.reschedule_end(next.id);
+        }
     }
 
     /// Updates the account's open value and order count for a changed order. Each state comes with the total and the

@@ -13,8 +13,8 @@ use crate::triggers::PendingTrigger;
 use crate::venue_queue::QueuedRequest;
 
 impl Core {
-    /// Expires day orders and drops done orders. It keeps open orders (good-till-cancel, or in doubt) and orders that
-    /// miss fills, whose exposure leaves the position with those fills.
+    /// Expires day orders and drops done orders. It keeps open orders (good-till-cancel, good-till-date, or in doubt)
+    /// and orders that miss fills, whose exposure leaves the position with those fills.
     pub(crate) fn end_day(&mut self, out: &mut Outputs) -> bool {
         let (mut from, mut expired) = (0, Vec::new());
         while let Some(slot) = self.orders.next_open(from, u32::MAX) {
@@ -22,7 +22,7 @@ impl Core {
             let order = *self.orders.get(slot);
             let client = ClientOrderId(order.client);
             match (order.time_in_force, order.phase) {
-                (TimeInForce::GoodTillCancel, _) => {}
+                (TimeInForce::GoodTillCancel | TimeInForce::GoodTillDate, _) => {}
                 // The order's day is over, so it is not armed again even if its venue does not have it.
                 (_, OrderPhase::Lost | OrderPhase::Unknown) => drop(self.triggers.remove(&slot)),
                 (_, OrderPhase::Queued | OrderPhase::Armed) => self.withdraw(slot, client, ExecType::Expired, out),
@@ -64,6 +64,7 @@ impl Core {
         let is_known = |id| orders.find(id).is_some();
         self.retries.retain_known(is_known);
         self.aliases.retain_known(is_known);
+        self.extensions.retain_known(is_known);
         self.unknown_reports.end_day();
         // Alarm counts cover all days.
         self.counts = self.counts.without_orders();

@@ -31,6 +31,7 @@ fn message(index: u64, output: &Output) -> u64 {
         Output::Venue { venue, request, .. } => (request.kind().code(), venue.0, request.as_bytes()),
         Output::Report { session, report } => (Kind::ExecutionReport.code(), *session, report.as_bytes()),
         Output::Denied { session, denied } => (Kind::OrderDenied.code(), *session, denied.as_bytes()),
+        Output::Extension { session, extension } => (Kind::OrderExtension.code(), *session, extension.as_bytes()),
     };
     let mut state = index | (u64::from(kind) << 8) | (u64::from(to) << 16);
     let mut second = bytes.len() as u64;

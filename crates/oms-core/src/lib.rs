@@ -22,6 +22,9 @@
 //! | `report_class.rs`     | kinds of venue reports                                              |
 //! | `report_merge.rs`     | the merge of one event into an order, in any order of arrival       |
 //! | `status_answers.rs`   | answers to status requests                                          |
+//! | `text_ids.rs`         | text ids of orders, and requests that name an order by its text id  |
+//! | `expiry.rs`           | the end of good-till-date orders at their end time                  |
+//! | `extensions.rs`       | fields beside an order: its text id and its end time                |
 //! | `retry.rs`            | retries of orders that their venue has rejected                     |
 //! | `client_reports.rs`   | reports and denials for clients                                     |
 //! | `control_inputs.rs`   | definitions, starts, connections, kill switches                     |
@@ -81,6 +84,8 @@
 //! * Each retry of a rejected order has another id at its venue, so that a duplicate rejection is recognised. A retry
 //!   that may lie in a lost tail leaves the order in doubt.
 //! * A session that cancels another session's order gets a report beside the order's owner, each under its own id.
+//! * A text id names one open order of an account: a second one is denied. An order without a text id costs nothing.
+//! * A good-till-date order is canceled at its end time, never before, and again until it has ended.
 //! * A day order outlives its day until its venue, or the venue's rules, confirm its end; the shell puts it in doubt
 //!   before the day ends.
 
@@ -95,6 +100,8 @@ mod counts;
 mod day;
 mod digest;
 mod doubts;
+mod expiry;
+mod extensions;
 mod gap_timer;
 mod id_source;
 mod manual_entry;
@@ -118,6 +125,7 @@ mod snapshot;
 mod spare_page;
 mod state;
 mod status_answers;
+mod text_ids;
 mod trading_config;
 mod triggers;
 mod unanswered;
@@ -142,11 +150,11 @@ pub use self::unanswered::UnansweredOrder;
 pub use self::unknown_reports::UnknownOrderReport;
 pub use tickpath_oms_records::{
     Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, Departure, DetailRecord, Digest, EnterFill, EnterOrder,
-    EnterPosition, Envelope, GapTimer, Input, JournalRollover, JournalStart, JournalStop, KILL_ACCOUNT, KILL_ALL,
-    KILL_DISK, KILL_SESSION, KILL_SYMBOL, KillSwitch, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, LaneRecord,
-    MassCancelRecord, MessageLoss, NewRecord, QueryStatus, RECORD_BYTES, Reconcile, RecordError, RecordKind, Release,
-    ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Resolve, SessionConnection, StatusRecord, TriggerFired,
-    UnsentRequest, VenueConnection, scope_by_name, scope_name,
+    EnterPosition, Envelope, ExpiryTimer, ExtendedRecord, GapTimer, Input, JournalRollover, JournalStart, JournalStop,
+    KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, KillSwitch, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS,
+    LaneRecord, MassCancelRecord, MessageLoss, NewRecord, QueryStatus, RECORD_BYTES, Reconcile, RecordError,
+    RecordKind, Release, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Resolve, SessionConnection,
+    StatusRecord, TextIdRecord, TriggerFired, UnsentRequest, VenueConnection, scope_by_name, scope_name,
 };
 pub use tickpath_oms_risk::{
     ALL_ACCOUNTS, AccountLimits, ContractSize, DefinitionEnd, Denial, FirmLimits, GIVE_UP, Grant, Instrument,

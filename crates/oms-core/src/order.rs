@@ -95,7 +95,7 @@ pub(crate) struct Order {
     pub(crate) time_in_force: TimeInForce,
     pub(crate) phase: OrderPhase,
     /// Sum of [`SEQUENCE_LOST`], [`HAS_GAP`], [`UNSEQUENCED_END`], [`IN_DOUBT`], [`HAS_MANUAL_FILL`],
-    /// [`CLIENT_ID_FREED`] and [`MAY_HAVE_RETRIED`].
+    /// [`CLIENT_ID_FREED`], [`MAY_HAVE_RETRIED`] and [`END_TIME_PASSED`].
     pub(crate) marks: u8,
     pub(crate) reserved: [u8; 3],
 }
@@ -116,6 +116,9 @@ pub(crate) const CLIENT_ID_FREED: u8 = 32;
 /// [`Order::marks`]: the venue may have rejected the order and work a later retry, whose id was lost with the journal's
 /// tail. A rejection does not end it.
 pub(crate) const MAY_HAVE_RETRIED: u8 = 64;
+
+/// [`Order::marks`]: the OMS has canceled the order at its end time, so the venue's cancel is its expiry.
+pub(crate) const END_TIME_PASSED: u8 = 128;
 
 /// Execution id of the quantity that an operator has booked; no venue's fill has this id.
 pub(crate) const MANUAL_FILL: u64 = 0;

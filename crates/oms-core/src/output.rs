@@ -1,6 +1,6 @@
 //! Outputs of the core, in a buffer that is reused for every input.
 
-use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, Request, VenueId};
+use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, OrderExtension, Request, VenueId};
 
 /// Capacity that fits the outputs of most inputs; inputs that concern many orders have more.
 const TYPICAL_OUTPUTS: usize = 4;
@@ -31,13 +31,24 @@ pub enum Output {
         /// The denial, with its reason.
         denied: OrderDenied,
     },
+    /// The text id and the end time of an order, before the order's first report and before each answer to a status
+    /// request.
+    Extension {
+        /// The client's session.
+        session: u16,
+        /// The message, with the client's id of the request that the next report answers.
+        extension: OrderExtension,
+    },
 }
 
 impl Output {
     /// Returns the session that the output belongs to.
     pub fn session(&self) -> u16 {
         match self {
-            Self::Venue { session, .. } | Self::Report { session, .. } | Self::Denied { session, .. } => *session,
+            Self::Venue { session, .. }
+            | Self::Report { session, .. }
+            | Self::Denied { session, .. }
+            | Self::Extension { session, .. } => *session,
         }
     }
 }
@@ -86,6 +97,11 @@ impl Outputs {
                 report.manual = ManualOrderIndicator::Manual.code();
             }
         }
+    }
+
+    /// Inserts an output before the last one.
+    pub(crate) fn insert_before_last(&mut self, output: Output) {
+        self.list.insert(self.list.len().saturating_sub(1), output);
     }
 
     pub(crate) fn push(&mut self, output: Output) {

@@ -8,7 +8,7 @@ use tickpath_market::{ClientOrderId, ExecType, ExecutionReport};
 
 use crate::client_reports::is_visible_change;
 use crate::core::{At, Core};
-use crate::order::{Fill, HAS_MANUAL_FILL, MANUAL_FILL, Order};
+use crate::order::{END_TIME_PASSED, Fill, HAS_MANUAL_FILL, MANUAL_FILL, Order};
 use crate::report_class::ReportClass;
 use crate::report_merge::{AnsweredRequest, ReportContext};
 use crate::state::OrderPhase;
@@ -47,6 +47,10 @@ impl Core {
         }
         if self.apply_retry_report(at, slot, class, record, out) {
             return;
+        }
+        if class == ReportClass::Canceled && self.orders.get(slot).marks & END_TIME_PASSED != 0 {
+            let expired = ExecutionReport { exec_type: ExecType::Expired.code(), ..*report };
+            return self.apply_event(at, slot, ReportClass::Expired, &expired, out);
         }
         match class {
             ReportClass::Acknowledged => self.counts.duplicates += 1,

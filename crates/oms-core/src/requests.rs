@@ -14,7 +14,7 @@ use tickpath_oms_risk::{Breach, RiskFacts, check};
 use crate::client_reports::{report_as, report_output};
 use crate::core::{At, Core};
 use crate::open_orders::CancelFilter;
-use crate::order::{NONE, Order, PendingRequest, UNSEQUENCED_END};
+use crate::order::{END_TIME_PASSED, NONE, Order, PendingRequest, UNSEQUENCED_END};
 use crate::recent::{DuplicateKey, RecentOrder};
 use crate::state::{OrderEvent, OrderPhase, next_phase};
 use crate::trading_config::{TradingContext, unknown_account};
@@ -33,6 +33,8 @@ impl Core {
             (Ok(()), Request::MassCancel(all)) => self.mass_cancel(at, envelope, all, out),
             (Ok(()), Request::Conditional(new)) => self.arm(at, envelope, new, out),
             (Ok(()), Request::ReplaceConditional(replace)) => self.replace_conditional(at, envelope, replace, out),
+            (Ok(()), Request::Extended(new)) => self.extended_order(at, envelope, new, out),
+            (Ok(()), Request::ByTextId(named)) => self.apply_by_text_id(at, envelope, named, out),
         };
         if let Err(refusal) = passed {
             let (client, position) = (request.client_order_id(), (request.account(), request.symbol()));
@@ -71,6 +73,7 @@ impl Core {
         match request {
             // A status request changes nothing, so its id may come twice.
             Request::Status(_) => Ok(()),
+            Request::ByTextId(named) if named.is_status() => Ok(()),
             _ if self.orders.has_client_id(session, client.0) => Err(Denial::DuplicateClientOrderId.into()),
             _ => Ok(()),
         }
@@ -85,7 +88,13 @@ impl Core {
         named.map_or(request.account(), |slot| self.orders.get(slot).account)
     }
 
-    fn new_order(&mut self, at: At, envelope: &Envelope, new: &NewOrder, out: &mut Outputs) -> Result<(), Breach> {
+    pub(crate) fn new_order(
+        &mut self,
+        at: At,
+        envelope: &Envelope,
+        new: &NewOrder,
+        out: &mut Outputs,
+    ) -> Result<(), Breach> {
         let mut order = self.build_order(at, envelope, new)?;
         let checked = self.check_new(at, envelope, &mut order);
         self.orders.use_up_if_denied(order.session, order.client, checked)?;
@@ -143,7 +152,13 @@ impl Core {
         self.trading.count_symbol_message(order.symbol, price, at.stamp, |ticks| self.clock.ns(ticks));
     }
 
-    fn cancel(&mut self, at: At, envelope: &Envelope, cancel: &CancelOrder, out: &mut Outputs) -> Result<(), Breach> {
+    pub(crate) fn cancel(
+        &mut self,
+        at: At,
+        envelope: &Envelope,
+        cancel: &CancelOrder,
+        out: &mut Outputs,
+    ) -> Result<(), Breach> {
         let (session, client) = (envelope.session, cancel.client_order_id.0);
         let checked = self.check_cancel(envelope, cancel);
         let slot = self.orders.use_up_if_denied(session, client, checked)?;
@@ -182,6 +197,7 @@ impl Core {
     pub(crate) fn withdraw(&mut self, slot: u32, client: ClientOrderId, exec_type: ExecType, out: &mut Outputs) {
         let before = *self.orders.get(slot);
         let phase = before.phase.after(OrderEvent::Withdrawn);
+        let exec_type = if before.marks & END_TIME_PASSED == 0 { exec_type } else { ExecType::Expired };
         // A venue's report would contradict that the order never left.
         let order = Order { phase, cancel: NONE, replace: NONE, marks: before.marks | UNSEQUENCED_END, ..before };
         self.update_order(slot, &order);
@@ -294,7 +310,9 @@ impl Core {
         if self.orders.get(slot).phase.is_unknown() {
             self.query_status(at, slot, out);
         }
-        out.push(report_output(self.orders.get(slot), ExecType::OrderStatus, status.client_order_id));
+        let order = *self.orders.get(slot);
+        self.report_extension(&order, order.session, status.client_order_id, out);
+        out.push(report_output(&order, ExecType::OrderStatus, status.client_order_id));
         Ok(())
     }
 
@@ -347,7 +365,7 @@ impl Core {
 
     /// Returns the order with this id, if the session owns it or may trade for its account. Any other id is reported as
     /// unknown, so that a session cannot probe for orders.
-    fn find_permitted(&self, session: u16, id: u64) -> Result<u32, Breach> {
+    pub(crate) fn find_permitted(&self, session: u16, id: u64) -> Result<u32, Breach> {
         let may_name = |order: &Order| order.session == session || self.trading.is_entitled(session, order.account);
         self.orders.find(id).filter(|&slot| may_name(self.orders.get(slot))).ok_or(Denial::UnknownOrder.into())
     }
@@ -416,8 +434,9 @@ pub(crate) fn facts<'a>(entry: &TradingContext<'a>, envelope: &Envelope, order: 
 /// Returns the right that a request needs.
 fn right_of(request: &Request) -> u8 {
     match request {
-        Request::New(_) | Request::Conditional(_) => MAY_NEW,
-        Request::Cancel(_) => MAY_CANCEL,
+        Request::New(_) | Request::Conditional(_) | Request::Extended(_) => MAY_NEW,
+        Request::ByTextId(named) if named.is_status() => MAY_STATUS,
+        Request::Cancel(_) | Request::ByTextId(_) => MAY_CANCEL,
         Request::Replace(_) | Request::ReplaceConditional(_) => MAY_REPLACE,
         Request::MassCancel(_) => MAY_MASS_CANCEL,
         Request::Status(_) => MAY_STATUS,

@@ -17,6 +17,7 @@ use crate::boot_clock::{BootClock, TickRate};
 use crate::core::{CORE_VERSION, Core};
 use crate::counts::CoreCounts;
 use crate::digest::OutputDigest;
+use crate::extensions::Extensions;
 use crate::id_source::IdSource;
 use crate::order_store::Config;
 use crate::recent::RecentOrder;
@@ -152,6 +153,7 @@ impl Core {
         self.unknown_reports.save(&mut save);
         self.aliases.save(&mut save);
         self.retries.save(&mut save);
+        self.extensions.save(&mut save);
     }
 
     /// Loads a core from the bytes of [`Self::save`]; `fill` fills a buffer, or returns false at the end of the bytes.
@@ -180,6 +182,9 @@ impl Core {
             core.trading.has_optional_limits |= core.positions.has_limits();
             core.aliases = OrderAliases::load(&mut load)?;
             core.retries = RetryRules::load(&mut load)?;
+            if load.has_extensions() {
+                core.extensions = Extensions::load(&mut load)?;
+            }
         } else {
             core.positions.has_unpriced = true;
         }

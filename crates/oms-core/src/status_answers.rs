@@ -5,7 +5,7 @@ use tickpath_market::{ClientOrderId, ExecutionReport, OrdStatus};
 use crate::Outputs;
 use crate::client_reports::is_visible_change;
 use crate::core::{At, Core};
-use crate::order::{IN_DOUBT, MAY_HAVE_RETRIED, NONE, Order, PendingRequest, UNSEQUENCED_END};
+use crate::order::{END_TIME_PASSED, IN_DOUBT, MAY_HAVE_RETRIED, NONE, Order, PendingRequest, UNSEQUENCED_END};
 use crate::report_class::{ReportClass, is_unknown_at_venue, total_quantity};
 use crate::report_merge::set_terms;
 use crate::state::OrderPhase;
@@ -97,6 +97,7 @@ fn order_by_status(order: &Order, report: &ExecutionReport, replacing: (i64, i64
     }
     let phase = match status {
         OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::Filled => OrderPhase::Open,
+        OrdStatus::Canceled if order.marks & END_TIME_PASSED != 0 => OrderPhase::Expired,
         OrdStatus::Canceled => OrderPhase::Canceled,
         OrdStatus::Expired | OrdStatus::DoneForDay => OrderPhase::Expired,
         OrdStatus::Rejected => OrderPhase::Rejected,

@@ -44,7 +44,8 @@ impl Core {
     /// Returns the day orders that were sent to their venue and whose end it has not reported.
     pub fn unconfirmed_day_orders(&self) -> impl Iterator<Item = (OrderId, VenueId)> + '_ {
         let at_venue = |order: &&Order| matches!(order.phase, OrderPhase::Sent | OrderPhase::Open);
-        let ends_today = |order: &&Order| order.time_in_force != TimeInForce::GoodTillCancel;
+        let outlives_day = [TimeInForce::GoodTillCancel, TimeInForce::GoodTillDate];
+        let ends_today = |order: &&Order| !outlives_day.contains(&order.time_in_force);
         let unconfirmed = self.orders.open_orders().filter(at_venue).filter(ends_today);
         unconfirmed.map(|order| (OrderId(order.id), order.venue))
     }

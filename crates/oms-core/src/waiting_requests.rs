@@ -72,6 +72,7 @@ impl Core {
             Request::Replace(replace) => replace.original.0,
             Request::Status(status) => status.original.0,
             Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => return false,
+            Request::Extended(_) | Request::ByTextId(_) => return false,
         };
         let is_status_request = matches!(request, Request::Status(_));
         let found = self.find_by_venue_id(unsent.venue, original, 0);

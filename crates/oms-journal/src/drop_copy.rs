@@ -116,12 +116,12 @@ impl DropCopyReader {
                     let place = message.sequence;
                     self.next = place + 1;
                     let Some(report) = history::parse_report(&message) else { continue };
-                    let SessionReport { session, number, stamp, kind, message } = report;
+                    let SessionReport { session, number, account, stamp, kind, message } = report;
                     self.message.clear();
                     self.message.extend_from_slice(message);
                     // Converted after the read: each segment of the log has the calibration of its boot.
                     let utc_ns = self.log.calibration().utc_ns_of(stamp);
-                    let report = SessionReport { session, number, stamp, kind, message: &self.message };
+                    let report = SessionReport { session, number, account, stamp, kind, message: &self.message };
                     if !take(place, &report, utc_ns) {
                         return Ok(true);
                     }

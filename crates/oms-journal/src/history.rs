@@ -1,12 +1,15 @@
 //! The day's outbound report log: every report to a session of a server, with its session and its sequence number.
 //!
 //! ```text
-//!   FOLDER/reports            this day's      Base, then reports in the order in which they were sent
+//!   FOLDER/reports            this day's      bases, then reports in the order in which they were sent
 //!   FOLDER/reports/archive/N  of the days before, by the first record of their journal's log
 //!
-//!   a report   │ number 8 │ session 2 │ zero 6 │ the message │      kind: the message's
+//!   a report   │ number 8 │ session 2 │ zero 2 │ account 4, of a detail │ the message │      kind: the message's
+//!   DetailBase │ the next detail's number of each session, 8 bytes each │
 //!   Base       │ the next report's number of each session, 8 bytes each │
 //! ```
+//! The details of reports lie between the reports, and have numbers of their own.
+//!
 //! A report's identity is (session, number), where the number counts the reports to that session in the journal. So a
 //! start finds the reports that this log lacks by a replay, in whatever order held output was released, and a client
 //! that reconnects resumes from its number without the core. Nothing waits for this log to be on a disk: reports that a
@@ -19,7 +22,8 @@ use tickpath_clock::Calibration;
 use tickpath_log::{
     Config, LogMessage, LogOpenError, LogOwner, LogPath, LogReadError, Next, Reader, ReaderStart, Writer,
 };
-use tickpath_oms_core::Output;
+use tickpath_market::{AccountId, Kind};
+use tickpath_oms_core::{DetailRecord, Output};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 pub mod existing;
@@ -27,10 +31,12 @@ pub mod existing;
 use crate::JournalError;
 use crate::archive::{archive_folder, archived_days, archived_log, free_sibling, is_archived, make_folder, open_log};
 use crate::lane::frame;
-use crate::ledger::entry_mut;
+use crate::numbers::{NextNumbers, SessionPosition};
 
 /// The kind of a [`Base`] frame.
 const BASE: u8 = 255;
+/// The kind of a DetailBase frame, which precedes the base unless there was no detail yet.
+const DETAIL_BASE: u8 = 254;
 
 /// Frames read between two checks for the report.
 const CHECK_FRAMES: usize = 512;
@@ -44,7 +50,9 @@ const MARK_EVERY: u64 = 4096;
 struct ReportPrefix {
     number: u64,
     session: u16,
-    reserved: [u8; 6],
+    reserved: u16,
+    /// Account of a detail's order, which its message does not have; zero for a report.
+    account: AccountId,
 }
 
 const PREFIX: usize = size_of::<ReportPrefix>();
@@ -56,8 +64,7 @@ pub struct History {
     log: Writer,
     config: Config,
     calibration: Calibration,
-    /// The number of the next report of each session.
-    next: Vec<u64>,
+    next: NextNumbers,
     /// Frames since the last mark.
     frames_since_mark: u64,
     index: HistoryIndex,
@@ -94,11 +101,11 @@ struct EndedDay {
     first: HistoryMark,
 }
 
-/// A frame of the log, and the number of each session's next report there.
+/// A frame of the log, and the numbers of each session's next report and detail there.
 #[derive(Debug, Clone)]
 struct HistoryMark {
     sequence: u64,
-    next: Vec<u64>,
+    next: NextNumbers,
 }
 
 /// A report as it was sent.
@@ -106,8 +113,10 @@ struct HistoryMark {
 pub struct SessionReport<'a> {
     /// Session of the client.
     pub session: u16,
-    /// The report's number in its session.
+    /// The report's number in its session; a detail's among the details.
     pub number: u64,
+    /// Account of a detail's order; zero for a report, whose message has it.
+    pub account: AccountId,
     /// Time of sending in ticks.
     pub stamp: u64,
     /// The message's kind.
@@ -133,8 +142,17 @@ impl History {
     pub fn append(&mut self, stamp: u64, output: &Output) -> Result<(), JournalError> {
         let session = output.session();
         let (kind, message) = frame(output);
-        let number = *entry_mut(&mut self.next, session);
-        self.write(session, number, stamp, kind, message)
+        let number = *self.next.next_mut(kind, session);
+        self.write(ReportPrefix { number, session, reserved: 0, account: AccountId(0) }, stamp, kind, message)
+    }
+
+    /// Writes a detail to its session, under the session's next number for details.
+    pub fn append_detail(&mut self, stamp: u64, record: &DetailRecord) -> Result<(), JournalError> {
+        let Some(session) = record.session.checked_sub(1) else { return Ok(()) };
+        let kind = Kind::ReportDetail.code();
+        let number = *self.next.next_mut(kind, session);
+        let prefix = ReportPrefix { number, session, reserved: 0, account: record.account };
+        self.write(prefix, stamp, kind, record.detail.as_bytes())
     }
 
     /// Returns the number of bytes in the last segment of the log.
@@ -142,8 +160,8 @@ impl History {
         self.log.tail().offset
     }
 
-    /// Returns the number of each session's next report.
-    pub fn next_numbers(&self) -> &[u64] {
+    /// Returns the numbers of each session's next report and detail.
+    pub fn next_numbers(&self) -> &NextNumbers {
         &self.next
     }
 
@@ -177,18 +195,21 @@ impl History {
         self.frames_since_mark = 0;
         let first = HistoryMark { sequence: self.log.sequence(), next: self.next.clone() };
         marked.marks = vec![first];
-        self.log.publish(0, BASE, self.next.as_bytes()).map_err(JournalError::History)?;
+        // The base comes last, because a history without it counts as torn.
+        if !self.next.details.is_empty() {
+            self.log.publish(0, DETAIL_BASE, self.next.details.as_bytes()).map_err(JournalError::History)?;
+        }
+        self.log.publish(0, BASE, self.next.reports.as_bytes()).map_err(JournalError::History)?;
         Ok(())
     }
 
     #[inline]
-    fn write(&mut self, session: u16, number: u64, stamp: u64, kind: u8, message: &[u8]) -> Result<(), JournalError> {
+    fn write(&mut self, prefix: ReportPrefix, stamp: u64, kind: u8, message: &[u8]) -> Result<(), JournalError> {
         let mut bytes = [0; MAX_FRAME_BYTES];
-        let prefix = ReportPrefix { number, session, reserved: [0; 6] };
         bytes[..PREFIX].copy_from_slice(prefix.as_bytes());
         bytes[PREFIX..PREFIX + message.len()].copy_from_slice(message);
         self.log.publish(stamp, kind, &bytes[..PREFIX + message.len()]).map_err(JournalError::History)?;
-        *entry_mut(&mut self.next, session) = number + 1;
+        *self.next.next_mut(kind, prefix.session) = prefix.number + 1;
         self.frames_since_mark += 1;
         if self.frames_since_mark == MARK_EVERY {
             self.add_mark();
@@ -204,20 +225,50 @@ impl History {
 }
 
 impl HistoryIndex {
-    /// Reads the reports to a session from this number on, or from the first one that exists.
+    /// Reads the reports to a session from this number on, or from the first one that exists, without details.
     pub fn read(&self, session: u16, from: u64) -> Result<SessionReader, LogOpenError> {
+        self.resume(session, SessionPosition::without_details(from))
+    }
+
+    /// Reads the reports to a session and their details from this position on, or from the first ones that exist.
+    pub fn resume(&self, session: u16, from: SessionPosition) -> Result<SessionReader, LogOpenError> {
         self.lock().read(session, from)
     }
 
-    /// Reads as [`Self::read`] does; none if this day is over.
-    pub fn read_in(&self, day: u64, session: u16, from: u64) -> Result<Option<SessionReader>, LogOpenError> {
+    /// Reads as [`Self::resume`] does, with the details that lie behind the report before this number: those of a
+    /// client that knows no number of a detail.
+    pub fn resume_behind(&self, session: u16, from: u64) -> Result<SessionReader, LogOpenError> {
+        let before = from.checked_sub(1);
+        let mut reader = self.read(session, before.unwrap_or(0))?;
+        reader.first = SessionPosition { report: reader.first.report.max(from), detail: 0 };
+        reader.details_behind = before;
+        Ok(reader)
+    }
+
+    /// Reads as [`Self::resume`] does; none if this day is over.
+    pub fn resume_in(
+        &self,
+        day: u64,
+        session: u16,
+        from: SessionPosition,
+    ) -> Result<Option<SessionReader>, LogOpenError> {
         let marked = self.lock();
         if self.day() == day { marked.read(session, from).map(Some) } else { Ok(None) }
     }
 
     /// Returns the checksum of a report of this day; none if there is no such report.
     pub fn checksum(&self, session: u16, number: u64) -> Option<u32> {
-        let mut reading = self.read(session, number).ok()?;
+        self.checksum_at(session, number, SessionPosition::without_details(number))
+    }
+
+    /// Returns the checksum of a detail of this day; none if there is no such detail.
+    pub fn detail_checksum(&self, session: u16, number: u64) -> Option<u32> {
+        self.checksum_at(session, number, SessionPosition { report: u64::MAX, detail: number })
+    }
+
+    /// Returns the checksum of the first message from a position on, if it has this number.
+    fn checksum_at(&self, session: u16, number: u64, from: SessionPosition) -> Option<u32> {
+        let mut reading = self.resume(session, from).ok()?;
         let mut sum = None;
         while sum.is_none() {
             let more = reading.read_frames(CHECK_FRAMES, |report| {
@@ -233,14 +284,25 @@ impl HistoryIndex {
 
     /// Returns the number of a session's first report of this day.
     pub fn first(&self, session: u16) -> u64 {
+        self.first_position(session).report
+    }
+
+    /// Returns the position at which a session's day begins.
+    pub fn first_position(&self, session: u16) -> SessionPosition {
         self.lock().first(session)
     }
 
     /// Returns the number of a session's first report that can be read, in the archived days that are kept or in the
     /// current one.
     pub fn oldest(&self, session: u16) -> u64 {
+        self.oldest_position(session).report
+    }
+
+    /// Returns the first position of a session that can be read, in the archived days that are kept or in the current
+    /// one.
+    pub fn oldest_position(&self, session: u16) -> SessionPosition {
         let marked = self.lock();
-        marked.ended.first().map_or_else(|| marked.first(session), |day| day.first.next(session))
+        marked.ended.first().map_or_else(|| marked.first(session), |day| day.first.next.of(session))
     }
 
     /// Sets the number of archived days that resuming clients can read; zero for all. The call deletes no file; the
@@ -271,24 +333,25 @@ impl HistoryIndex {
 }
 
 impl IndexedDays {
-    fn read(&self, session: u16, from: u64) -> Result<SessionReader, LogOpenError> {
-        let ends = self.ended.iter().skip(1).map(|day| day.first.next(session)).chain([self.first(session)]);
+    fn read(&self, session: u16, from: SessionPosition) -> Result<SessionReader, LogOpenError> {
+        let ends = self.ended.iter().skip(1).map(|day| day.first.next.of(session)).chain([self.first(session)]);
         for (day, end) in self.ended.iter().zip(ends) {
             // The reports of a day whose files are gone are a gap.
-            if from < end
+            if from.is_before(&end)
                 && let Ok(log) = open_log(&day.log, ReaderStart::Oldest)
             {
-                return Ok(SessionReader { log, session, first: from.max(day.first.next(session)), end: Some(end) });
+                let first = from.max(day.first.next.of(session));
+                return Ok(SessionReader { log, session, first, details_behind: None, end: Some(end) });
             }
         }
-        let behind = self.marks.partition_point(|mark| mark.next(session) <= from);
-        let first = if behind == 0 { self.first(session) } else { from };
+        let behind = self.marks.partition_point(|mark| !from.is_before(&mark.next.of(session)));
+        let first = from.max(self.first(session));
         let start = self
             .marks
             .get(behind.saturating_sub(1))
             .map_or(ReaderStart::Oldest, |mark| ReaderStart::Sequence(mark.sequence));
         let log = open_log(self.log()?, start)?;
-        Ok(SessionReader { log, session, first, end: None })
+        Ok(SessionReader { log, session, first, details_behind: None, end: None })
     }
 
     /// Drops the oldest archived days beyond the limit.
@@ -297,8 +360,8 @@ impl IndexedDays {
         self.ended.drain(..more);
     }
 
-    fn first(&self, session: u16) -> u64 {
-        self.marks.first().map_or(0, |mark| mark.next(session))
+    fn first(&self, session: u16) -> SessionPosition {
+        self.marks.first().map_or(SessionPosition { report: 0, detail: 0 }, |mark| mark.next.of(session))
     }
 
     fn log(&self) -> Result<&LogPath, LogOpenError> {
@@ -306,18 +369,14 @@ impl IndexedDays {
     }
 }
 
-impl HistoryMark {
-    fn next(&self, session: u16) -> u64 {
-        self.next.get(usize::from(session)).copied().unwrap_or(0)
-    }
-}
-
-/// Reader of the reports to one session.
+/// Reader of the reports to one session, and of their details.
 pub struct SessionReader {
     log: Reader,
     session: u16,
-    first: u64,
-    end: Option<u64>,
+    first: SessionPosition,
+    /// Report whose details are the first to be read; none once it was read.
+    details_behind: Option<u64>,
+    end: Option<SessionPosition>,
 }
 
 impl SessionReader {
@@ -326,13 +385,13 @@ impl SessionReader {
         self.end.is_some()
     }
 
-    /// Returns the number of the session's first report after the archived day that is read; none for the current day.
-    pub fn end(&self) -> Option<u64> {
+    /// Returns the session's position after the archived day that is read; none for the current day.
+    pub fn end(&self) -> Option<SessionPosition> {
         self.end
     }
 
-    /// Reads at most this many frames and passes the session's reports to `take`, until `take` returns false. Returns
-    /// false at the end of the log.
+    /// Reads at most this many frames and passes the session's reports and details to `take`, until `take` returns
+    /// false. Returns false at the end of the log.
     pub fn read_frames(
         &mut self,
         frames: usize,
@@ -342,7 +401,7 @@ impl SessionReader {
             let Next::Message(message) = self.log.next()? else { return Ok(false) };
             if let Some(report) = parse_report(&message)
                 && report.session == self.session
-                && report.number >= self.first
+                && Self::is_wanted(&mut self.details_behind, self.first, &report)
                 && !take(&report)
             {
                 return Ok(true);
@@ -350,18 +409,37 @@ impl SessionReader {
         }
         Ok(true)
     }
+
+    #[inline]
+    fn is_wanted(details_behind: &mut Option<u64>, first: SessionPosition, report: &SessionReport<'_>) -> bool {
+        match *details_behind {
+            Some(_) if report.is_detail() => return false,
+            Some(before) if report.number >= before => *details_behind = None,
+            _ => {}
+        }
+        !first.is_behind(report.kind, report.number)
+    }
 }
 
-/// Parses a report of the history; none for any other frame.
+impl SessionReport<'_> {
+    /// Returns whether the message is the detail of a report.
+    #[inline]
+    pub fn is_detail(&self) -> bool {
+        self.kind == Kind::ReportDetail.code()
+    }
+}
+
+/// Parses a report of the history, or a detail; none for any other frame.
 #[inline]
 pub fn parse_report<'a>(message: &LogMessage<'a>) -> Option<SessionReport<'a>> {
-    if message.kind == BASE {
+    if message.kind >= DETAIL_BASE {
         return None;
     }
     let (prefix, rest) = ReportPrefix::read_from_prefix(message.payload).ok()?;
     Some(SessionReport {
         session: prefix.session,
         number: prefix.number,
+        account: prefix.account,
         stamp: message.stamp,
         kind: message.kind,
         message: rest,
@@ -372,22 +450,27 @@ pub fn parse_report<'a>(message: &LogMessage<'a>) -> Option<SessionReport<'a>> {
 #[derive(Default)]
 struct HistoryScan {
     base: bool,
-    next: Vec<u64>,
+    next: NextNumbers,
     marks: Vec<HistoryMark>,
     frames_since_mark: u64,
 }
 
 impl HistoryScan {
     fn note_frame(&mut self, message: &LogMessage<'_>) {
+        let numbers =
+            || message.payload.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap_or_default())).collect();
         if message.kind == BASE {
             self.base = true;
-            self.next =
-                message.payload.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap_or_default())).collect();
+            self.next.reports = numbers();
             self.marks.push(HistoryMark { sequence: message.sequence, next: self.next.clone() });
             return;
         }
+        if message.kind == DETAIL_BASE {
+            self.next.details = numbers();
+            return;
+        }
         let Some(report) = parse_report(message) else { return };
-        let next = entry_mut(&mut self.next, report.session);
+        let next = self.next.next_mut(report.kind, report.session);
         *next = (*next).max(report.number + 1);
         self.frames_since_mark += 1;
         if self.frames_since_mark == MARK_EVERY {
@@ -414,8 +497,11 @@ impl EndedDay {
     fn open(log: LogPath) -> Option<(u64, Self)> {
         let mut reader = open_log(&log, ReaderStart::Oldest).ok()?;
         let mut scan = HistoryScan::default();
-        if let Next::Message(message) = reader.next().ok()? {
-            scan.note_frame(&message);
+        // The base, and before it that of the details, if there is one.
+        for _ in 0..2 {
+            if let Next::Message(message) = reader.next().ok()? {
+                scan.note_frame(&message);
+            }
         }
         let first = scan.marks.into_iter().next()?;
         Some((reader.owner().journal, Self { log, first }))

@@ -124,5 +124,6 @@ pub fn frame(output: &Output) -> (u8, &[u8]) {
         Output::Venue { request, .. } => (request.kind().code(), request.as_bytes()),
         Output::Report { report, .. } => (Kind::ExecutionReport.code(), report.as_bytes()),
         Output::Denied { denied, .. } => (Kind::OrderDenied.code(), denied.as_bytes()),
+        Output::Extension { extension, .. } => (Kind::OrderExtension.code(), extension.as_bytes()),
     }
 }

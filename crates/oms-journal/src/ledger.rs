@@ -3,15 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::VenueId;
-use tickpath_oms_core::{Input, LaneRecord, NameRecord, Output};
+use tickpath_oms_core::{DetailRecord, Input, LaneRecord, NameRecord, Output, ReportRecord};
 
 use crate::definitions::Definitions;
 use crate::lane::{LaneKind, LineId, NUMBER_BITS};
+use crate::numbers::{NextNumbers, entry_mut};
 
 /// Code of a line's lane in a lane record.
 const LINE: u8 = 6;
 /// Code of a line's position in a snapshot; no lane has this code.
 const LINE_POSITION: u8 = 7;
+/// Code of a session's number of details in a snapshot; no lane has this code.
+const DETAILS: u8 = 8;
+/// Code of a line's report whose detail is missing, in a snapshot; no lane has this code.
+const AWAITED_DETAIL: u8 = 9;
 /// The bits of a request's number in a record.
 const NUMBER_MASK: u32 = (1 << NUMBER_BITS) - 1;
 
@@ -31,13 +36,15 @@ pub struct LaneLedger {
     made: BTreeMap<(u8, u16), RecordedLane>,
     /// Number of the next message of each lane: to be received, or to be sent.
     requests: Vec<u64>,
-    reports: Vec<u64>,
+    sent: NextNumbers,
     venue_requests: Vec<u64>,
     venue_reports: Vec<u64>,
     control: u64,
     /// By line: the number of the next report, and of the first request that was not returned.
     line_reports: BTreeMap<u16, u64>,
     first_unreturned: BTreeMap<u16, u64>,
+    /// By line: the order and the fill of the last report, if a client was sent the report and not yet its detail.
+    awaited_details: BTreeMap<u16, (u64, u64)>,
     /// A day has ended since the log began.
     day_has_ended: bool,
     /// The last day that ended by name, as 20261122; zero before the first.
@@ -54,14 +61,15 @@ impl LaneLedger {
         put(self.control);
         // In one word, so that snapshots of earlier versions, which hold 0 or 1, can be read.
         put(u64::from(self.day_has_ended) | u64::from(self.last_day) << 1);
-        for list in [&self.requests, &self.reports, &self.venue_requests, &self.venue_reports] {
+        for list in [&self.requests, &self.sent.reports, &self.venue_requests, &self.venue_reports] {
             put(list.len() as u64);
             list.iter().for_each(|&next| put(next));
         }
         // The positions of lines are stored like further lanes, so that the bytes are unchanged for an OMS without
         // lines.
         let lines: BTreeSet<u16> = self.line_reports.keys().chain(self.first_unreturned.keys()).copied().collect();
-        put((self.made.len() + lines.len()) as u64);
+        let details = || (0..).zip(&self.sent.details).filter(|&(_, &count)| count > 0);
+        put((self.made.len() + lines.len() + details().count() + self.awaited_details.len()) as u64);
         for (&(carries, index), made) in &self.made {
             [carries.into(), index.into(), made.incarnation, made.base].into_iter().for_each(&mut put);
         }
@@ -69,6 +77,12 @@ impl LaneLedger {
             let [next_report, first_unreturned] =
                 [&self.line_reports, &self.first_unreturned].map(|list| list.get(&line).copied().unwrap_or(0));
             [LINE_POSITION.into(), line.into(), next_report, first_unreturned].into_iter().for_each(&mut put);
+        }
+        for (session, &count) in details() {
+            [DETAILS.into(), session, count, 0].into_iter().for_each(&mut put);
+        }
+        for (&line, &(order, exec)) in &self.awaited_details {
+            [AWAITED_DETAIL.into(), line.into(), order, exec].into_iter().for_each(&mut put);
         }
         put(self.definitions.len() as u64);
         self.definitions.save(&mut bytes);
@@ -85,8 +99,8 @@ impl LaneLedger {
         let (journal, control, day) = (word()?, word()?, word()?);
         let (day_has_ended, last_day) = (day & 1 != 0, u32::try_from(day >> 1).ok()?);
         let mut ledger = Self { journal, control, day_has_ended, last_day, ..Self::default() };
-        let Self { requests, reports, venue_requests, venue_reports, .. } = &mut ledger;
-        for list in [requests, reports, venue_requests, venue_reports] {
+        let Self { requests, sent, venue_requests, venue_reports, .. } = &mut ledger;
+        for list in [requests, &mut sent.reports, venue_requests, venue_reports] {
             *list = (0..word()?).map(|_| word()).collect::<Option<_>>()?;
         }
         for _ in 0..word()? {
@@ -96,6 +110,8 @@ impl LaneLedger {
                     ledger.line_reports.insert(line, next_report);
                     ledger.first_unreturned.insert(line, first_unreturned);
                 }
+                ((DETAILS, session), count, _) => *entry_mut(&mut ledger.sent.details, session) = count,
+                ((AWAITED_DETAIL, line), order, exec) => drop(ledger.awaited_details.insert(line, (order, exec))),
                 (key, incarnation, base) => drop(ledger.made.insert(key, RecordedLane { incarnation, base })),
             }
         }
@@ -111,15 +127,18 @@ impl LaneLedger {
             Input::Request { envelope, .. } => {
                 advance_past(&mut self.requests, envelope.session, envelope.lane_sequence)
             }
-            Input::Report(record) => self.note_venue_report(record.source, record.line, record.lane_sequence),
-            Input::ReportDetail(record) => self.note_venue_report(record.source, record.line, record.lane_sequence),
+            Input::Report(record) => {
+                self.note_venue_report(record.source, record.line, record.lane_sequence);
+                self.note_awaited_detail(record, outputs);
+            }
+            Input::ReportDetail(record) => self.note_detail(record),
             other => self.note_other(other),
         }
         for output in outputs {
             match output {
                 Output::Venue { venue, .. } => *entry_mut(&mut self.venue_requests, venue.0) += 1,
-                Output::Report { session, .. } | Output::Denied { session, .. } => {
-                    *entry_mut(&mut self.reports, *session) += 1;
+                Output::Report { session, .. } | Output::Denied { session, .. } | Output::Extension { session, .. } => {
+                    *entry_mut(&mut self.sent.reports, *session) += 1;
                 }
             }
         }
@@ -133,6 +152,28 @@ impl LaneLedger {
                 let next = self.line_reports.entry(line.index()).or_default();
                 *next = widen(*next, lane_sequence) + 1;
             }
+        }
+    }
+
+    /// Records the report of a line, whose detail may follow.
+    #[inline]
+    fn note_awaited_detail(&mut self, record: &ReportRecord, outputs: &[Output]) {
+        let Some(line) = LineId::recorded(record.source, record.line) else { return };
+        if outputs.iter().any(|output| matches!(output, Output::Report { .. })) {
+            let ids = (record.report.order_id.0, record.report.exec_id.0);
+            self.awaited_details.insert(line.index(), ids);
+        } else {
+            self.awaited_details.remove(&line.index());
+        }
+    }
+
+    fn note_detail(&mut self, record: &DetailRecord) {
+        self.note_venue_report(record.source, record.line, record.lane_sequence);
+        if let Some(line) = LineId::recorded(record.source, record.line) {
+            self.awaited_details.remove(&line.index());
+        }
+        if let Some(session) = record.session.checked_sub(1) {
+            *entry_mut(&mut self.sent.details, session) += 1;
         }
     }
 
@@ -227,7 +268,7 @@ impl LaneLedger {
     pub fn next(&self, lane: LaneKind) -> u64 {
         let (list, index) = match lane {
             LaneKind::Requests(session) => (&self.requests, session),
-            LaneKind::Reports(session) => (&self.reports, session),
+            LaneKind::Reports(session) => (&self.sent.reports, session),
             LaneKind::VenueRequests(VenueId(venue)) => (&self.venue_requests, venue),
             LaneKind::VenueReports(VenueId(venue)) => (&self.venue_reports, venue),
             LaneKind::Line(line) => (&self.venue_requests, line.venue.0),
@@ -236,15 +277,20 @@ impl LaneLedger {
         list.get(usize::from(index)).copied().unwrap_or(0)
     }
 
-    /// Returns the number of reports sent to each session.
-    pub fn reports_sent(&self) -> &[u64] {
-        &self.reports
+    /// Returns the numbers of reports and of details sent to each session.
+    pub fn sent(&self) -> &NextNumbers {
+        &self.sent
+    }
+
+    /// Returns the order and the fill of a line's last report, if a client was sent the report and not yet its detail.
+    pub fn awaited_detail(&self, line: LineId) -> Option<(u64, u64)> {
+        self.awaited_details.get(&line.index()).copied()
     }
 
     /// Returns whether a session ever sent a request or was sent a report.
     pub fn has_messages(&self, session: u16) -> bool {
         let index = usize::from(session);
-        [&self.reports, &self.requests].into_iter().any(|list| list.get(index).is_some_and(|&next| next > 0))
+        [&self.sent.reports, &self.requests].into_iter().any(|list| list.get(index).is_some_and(|&next| next > 0))
     }
 
     /// Returns the number of the next request of each session.
@@ -280,15 +326,4 @@ fn advance_past(list: &mut Vec<u64>, index: u16, low: u32) {
 #[inline]
 fn widen(next: u64, low: u32) -> u64 {
     next + u64::from(low.wrapping_sub(next as u32))
-}
-
-/// Returns the entry of a session or a venue in a list with one entry each, and grows the list with zeros up to the
-/// entry.
-#[inline]
-pub fn entry_mut(list: &mut Vec<u64>, index: u16) -> &mut u64 {
-    let index = usize::from(index);
-    if index >= list.len() {
-        list.resize(index + 1, 0);
-    }
-    &mut list[index]
 }

@@ -31,7 +31,7 @@
 //! * A snapshot is used only behind the very record that it was made behind. Nothing is lost with a snapshot.
 //! * Every step of a day's end survives a kill and a loss of power: the log behind an archive keeps its journal's id
 //!   and numbers.
-//! * A report's identity is (session, number), counted by the journal.
+//! * A report's identity is (session, number), counted by the journal; so is the identity of a report's detail.
 
 mod archive;
 mod ballast;
@@ -45,6 +45,7 @@ pub mod journal;
 mod lane;
 mod ledger;
 pub mod meter;
+mod numbers;
 mod replay;
 pub mod snapshot;
 
@@ -52,4 +53,5 @@ pub use ballast::Ballast;
 pub use definitions::Definitions;
 pub use error::JournalError;
 pub use lane::{LaneKind, LineId, MAX_LINES, frame};
-pub use ledger::{LaneLedger, RecordedLane, entry_mut};
+pub use ledger::{LaneLedger, RecordedLane};
+pub use numbers::{NextNumbers, SessionPosition, entry_mut};

@@ -110,7 +110,7 @@ impl OmsMeter {
                 DENIALS_START + usize::from(denied.code)
             }
             Output::Denied { .. } => DENIALS_START,
-            Output::Venue { .. } => return,
+            Output::Venue { .. } | Output::Extension { .. } => return,
         };
         self.counters.add(word, 1);
     }

@@ -41,6 +41,9 @@
 //! is a duplicate and is dropped; one above it ends the connection, because requests were lost in flight. Numbers
 //! belong to a journal, whose id is in the [`Welcome`]: with another one they begin anew.
 //!
+//! The detail of a report follows its report, and details have numbers of their own, from 0: a client that resumes asks
+//! for the first detail that it lacks, too ([`Logon::next_detail`]). A client of an older version is sent none.
+//!
 //! A request that the user's role does not allow is refused before the journal: [`FrameKind::RequestRefused`] answers
 //! it under the request's own number, and is no report. Such numbers belong to one connection: the next connection
 //! begins again at the number that the journal expects.
@@ -75,7 +78,9 @@
 //! | 4 | [`Welcome::rights`]: whether the session is a drop copy |
 //! | 5 | [`FrameKind::RequestRefused`]: the answer to a request that the user's role does not allow |
 //! | 6 | [`Query::INSTRUMENTS`]: the instruments that the OMS has, whatever a file says |
+//! | 7 | `ReportDetail` of `tickpath-market`, under its own kind: fee, liquidity, times and text of a venue's report |
 //! | 7 | [`InstrumentRow::long_name`]: names of more than 16 bytes, which an older client sees as unnamed |
+//! | 8 | text ids and end times of orders: the requests of kinds 39 and 40, and the report of kind 51, which stands before the reports of an order that has one. An older client of a session with such an order counts that report as missing |
 //!
 //! # Invariants
 //!
@@ -103,7 +108,10 @@ pub use message::{
 };
 pub use scram::{Binding, ClientLogon, Decoys, ScramError, Secret, SecretError, ServerLogon};
 pub use stream::OrderEntryStream;
-pub use version::{CONDITIONAL_VERSION, INSTRUMENTS_VERSION, REFUSAL_VERSION, RIGHTS_VERSION, VERSION};
+pub use version::{
+    CONDITIONAL_VERSION, DETAILS_VERSION, INSTRUMENTS_VERSION, REFUSAL_VERSION, RIGHTS_VERSION, TEXT_ID_VERSION,
+    VERSION,
+};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -34,7 +34,8 @@ pub enum FrameKind {
     /// The end of an answer: [`Status`] if that was asked for, or nothing behind the rows. The text behind a status
     /// lists the kill switches that are on and that the user may see: account 7, symbol 3.
     Answer = 120,
-    /// An open order, as an execution report of its status; the frame's stamp is the order's session.
+    /// An open order, as an execution report of its status; the frame's stamp is the order's session. The text is the
+    /// order's `OrderExtension`, if it has one, from version 8 on.
     OrderRow = 121,
     /// Acknowledgement of an admin command: [`CommandAck`], then a sentence if the command was refused. A row for each
     /// order in its scope precedes it.
@@ -74,11 +75,16 @@ pub struct Logon {
     pub client: u32,
     /// Optional features, from version 2 on: a sum of [`Logon::LANES`], [`Logon::DROP_COPY`] and [`Logon::RECONNECT`].
     pub features: u32,
-    /// Zero.
-    pub reserved_end: u32,
+    /// CRC-32C of the message of the detail before `next_detail`, or zero, from version 7 on; used like `last_sum`.
+    pub last_detail_sum: u32,
+    /// Number of the first detail that the client lacks, from version 7 on, if it names a report;
+    /// [`Logon::DETAILS_BEHIND`] if it knows no number.
+    pub next_detail: u64,
 }
 
 impl Logon {
+    /// Value of [`Logon::next_detail`]: those that lie behind the report before [`Logon::next_report`].
+    pub const DETAILS_BEHIND: u64 = u64::MAX;
     /// Use of lanes in shared memory. A client that asks for 1 knows lanes of another form, and gets none.
     pub const LANES: u32 = 2;
     /// Drop copy: reports of other sessions, and nothing else. A user without the right is refused and takes no
@@ -120,6 +126,8 @@ pub struct Welcome {
     pub lanes: u32,
     /// Rights of the session beside its role, from version 4 on: [`Welcome::DROP_COPY`], or zero.
     pub rights: u32,
+    /// Number of the first detail that follows, from version 7 on; [`Logon::DETAILS_BEHIND`] if the client knew none.
+    pub next_detail: u64,
 }
 
 impl Welcome {

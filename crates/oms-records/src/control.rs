@@ -328,6 +328,14 @@ pub struct GapTimer {
     pub reserved: u64,
 }
 
+/// Time to end the good-till-date orders whose end time has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct ExpiryTimer {
+    /// Zero.
+    pub reserved: u64,
+}
+
 /// End of the trading day: day orders expire, done orders are dropped, and client ids and credit begin anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

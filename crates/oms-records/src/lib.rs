@@ -29,14 +29,14 @@ mod departure;
 mod record;
 
 pub use self::control::{
-    Boot, CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, GapTimer, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
-    KILL_SESSION, KILL_SYMBOL, KillSwitch, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, MessageLoss, QueryStatus,
-    Reconcile, Release, Resolve, SessionConnection, TriggerFired, UnsentRequest, VenueConnection, scope_by_name,
-    scope_name,
+    Boot, CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, ExpiryTimer, GapTimer, KILL_ACCOUNT, KILL_ALL,
+    KILL_DISK, KILL_SESSION, KILL_SYMBOL, KillSwitch, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, MessageLoss,
+    QueryStatus, Reconcile, Release, Resolve, SessionConnection, TriggerFired, UnsentRequest, VenueConnection,
+    scope_by_name, scope_name,
 };
 pub use self::departure::Departure;
 pub use self::record::{
-    CancelRecord, ConditionalRecord, DetailRecord, Digest, Envelope, Input, JournalRollover, JournalStart, JournalStop,
-    LaneRecord, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind, ReplaceConditionalRecord,
-    ReplaceRecord, ReportRecord, StatusRecord,
+    CancelRecord, ConditionalRecord, DetailRecord, Digest, Envelope, ExtendedRecord, Input, JournalRollover,
+    JournalStart, JournalStop, LaneRecord, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind,
+    ReplaceConditionalRecord, ReplaceRecord, ReportRecord, StatusRecord, TextIdRecord,
 };

@@ -1,8 +1,8 @@
 //! Journal records, as flat little-endian structs, and their conversion to inputs.
 
 use tickpath_market::{
-    CancelOrder, ConditionalOrder, ExecutionReport, MassCancel, NewOrder, Price, ReplaceConditional, ReplaceOrder,
-    ReportDetail, Request, StatusRequest, VenueId,
+    AccountId, CancelOrder, ConditionalOrder, ExecutionReport, ExtendedOrder, MassCancel, NewOrder, Price,
+    ReplaceConditional, ReplaceOrder, ReportDetail, Request, StatusRequest, TextIdRequest, VenueId,
 };
 use tickpath_oms_risk::{
     ACCOUNT_BYTES, AccountLimits, DefinitionEnd, EARLIER_ACCOUNT_BYTES, EARLIER_INSTRUMENT_BYTES, FirmLimits, Grant,
@@ -11,8 +11,8 @@ use tickpath_oms_risk::{
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::control::{
-    Boot, CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, GapTimer, KillSwitch, MessageLoss, QueryStatus,
-    Reconcile, Release, Resolve, SessionConnection, TriggerFired, UnsentRequest, VenueConnection,
+    Boot, CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, ExpiryTimer, GapTimer, KillSwitch, MessageLoss,
+    QueryStatus, Reconcile, Release, Resolve, SessionConnection, TriggerFired, UnsentRequest, VenueConnection,
 };
 use crate::departure::Departure;
 
@@ -87,6 +87,9 @@ record_kinds! {
     Reconcile(Reconcile) = 102,
     EnterPosition(EnterPosition) = 103,
     ReportDetail(DetailRecord) = 104,
+    Extended(ExtendedRecord) = 105,
+    ByTextId(TextIdRecord) = 106,
+    ExpiryTimer(ExpiryTimer) = 107,
 }
 
 /// Defines [`Input`], and the conversion of each input to and from its journal record. A definition that had fewer
@@ -197,6 +200,7 @@ inputs! {
         EnterFill(EnterFill),
         EnterPosition(EnterPosition),
         GapTimer(GapTimer),
+        ExpiryTimer(ExpiryTimer),
         DayEnd(DayEnd),
         TriggerFired(TriggerFired),
         ReportDetail(DetailRecord),
@@ -210,6 +214,8 @@ inputs! {
         MassCancelRecord(MassCancel: MassCancel),
         ConditionalRecord(Conditional: ConditionalOrder),
         ReplaceConditionalRecord(ReplaceConditional: ReplaceConditional),
+        ExtendedRecord(Extended: ExtendedOrder),
+        TextIdRecord(ByTextId: TextIdRequest),
     }
 }
 
@@ -285,7 +291,7 @@ pub struct ReportRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DetailRecord {
-    /// Message that the venue sent.
+    /// Message that the venue sent, with the core's id of the order.
     pub detail: ReportDetail,
     /// Venue whose line delivered it.
     pub source: VenueId,
@@ -293,6 +299,13 @@ pub struct DetailRecord {
     pub line: u16,
     /// Low half of its number among the reports of that line.
     pub lane_sequence: u32,
+    /// Session that is sent the message, as its number plus one; zero if none is, because its report was none for a
+    /// client.
+    pub session: u16,
+    /// Zero.
+    pub reserved: u16,
+    /// Account of the order.
+    pub account: AccountId,
 }
 
 /// Creation of a lane by the OMS. Not an input: a restart recognizes its lanes by this record.

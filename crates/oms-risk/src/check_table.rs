@@ -60,6 +60,9 @@ denials! {
         "this OMS receives no ticks, so no trigger would ever fire; set ticks = \"TOPIC\" in its file";
     NotArmed = 16, Nothing,
         "the order waits for no trigger: it has none, or it has fired; replace its price and quantity alone";
+    DuplicateTextId = 17, Nothing,
+        "an open order of the account has this client id; use a new one, or wait until that order has ended";
+    EndTimePassed = 18, Nothing, "the end time of the order has passed; give a later one";
     DiskFailed = 19, Nothing,
         "the journal's disk has failed; only cancels pass until the OMS is started on a sound one";
     /// Limit 0, value: switches on.

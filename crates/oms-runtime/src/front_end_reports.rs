@@ -4,20 +4,39 @@
 use std::collections::VecDeque;
 
 use tickpath_clock::Clock;
-use tickpath_oms_core::Output;
-use tickpath_oms_journal::JournalError;
+use tickpath_oms_core::{DetailRecord, Output};
 use tickpath_oms_journal::history::{History, HistoryIndex};
+use tickpath_oms_journal::{JournalError, NextNumbers};
 
 use crate::outbound::PendingOutput;
 
 /// Waker of a sleeping front end.
 pub type FrontEndWaker = Box<dyn Fn() + Send + Sync>;
 
+/// Message to a session without lanes.
+#[derive(Clone, Copy)]
+pub(crate) enum SessionMessage {
+    /// Report or denial.
+    Report(Output),
+    /// Detail of a report.
+    Detail(DetailRecord),
+}
+
+impl SessionMessage {
+    /// Appends the message to the history.
+    pub fn append_to(&self, history: &mut History, stamp: u64) -> Result<(), JournalError> {
+        match self {
+            Self::Report(output) => history.append(stamp, output),
+            Self::Detail(record) => history.append_detail(stamp, record),
+        }
+    }
+}
+
 /// Report log of the sessions without lanes.
 #[derive(Default)]
 pub(crate) struct FrontEndReports {
     pub history: Option<History>,
-    held: VecDeque<PendingOutput>,
+    held: VecDeque<PendingOutput<SessionMessage>>,
     /// `None` for a front end that never sleeps.
     pub waker: Option<FrontEndWaker>,
 }
@@ -47,8 +66,17 @@ impl FrontEndReports {
         }
     }
 
-    /// Holds a report until it is durable. Returns the number of reports that this has added: none without a history.
-    pub fn hold(&mut self, report: PendingOutput) -> usize {
+    /// Publishes the detail of a report, ahead of which nothing of its level is held.
+    pub fn publish_detail(&mut self, stamp: u64, record: &DetailRecord) -> Result<(), JournalError> {
+        match &mut self.history {
+            Some(history) => history.append_detail(stamp, record),
+            None => Ok(()),
+        }
+    }
+
+    /// Holds a report or a detail until it is durable. Returns the number of messages that this has added: none without
+    /// a history.
+    pub fn hold(&mut self, report: PendingOutput<SessionMessage>) -> usize {
         if self.history.is_none() {
             return 0;
         }
@@ -61,7 +89,7 @@ impl FrontEndReports {
         let Some(history) = &mut self.history else { return Ok(0) };
         let mut done = 0;
         while let Some(held) = self.held.pop_front_if(|held| held.may_leave(synced, disk_failed)) {
-            history.append(clock.ticks(), &held.output)?;
+            held.output.append_to(history, clock.ticks())?;
             done += 1;
         }
         Ok(done)
@@ -77,9 +105,9 @@ impl FrontEndReports {
         self.history.as_ref().map(History::index)
     }
 
-    /// Returns the number of each session's next report; empty without a history.
-    pub fn next_numbers(&self) -> &[u64] {
-        self.history.as_ref().map(History::next_numbers).unwrap_or_default()
+    /// Returns the numbers of each session's next report and detail; none without a history.
+    pub fn next_numbers(&self) -> Option<&NextNumbers> {
+        self.history.as_ref().map(History::next_numbers)
     }
 
     /// Returns the number of bytes in the last segment of the history; `None` without a history.

@@ -98,6 +98,7 @@ pub use tickpath_clock::{RequestRate, TokenBucket};
 pub use tickpath_oms_journal::commit::{AckLevel, ManualCommit};
 pub use tickpath_oms_journal::identity::{EntityNumber, IdentityConflict, IdentityConflicts};
 pub use tickpath_oms_journal::{
-    JournalError, LaneKind, LaneLedger, LineId, drop_copy, history, journal, meter, snapshot,
+    JournalError, LaneKind, LaneLedger, LineId, NextNumbers, SessionPosition, drop_copy, history, journal, meter,
+    snapshot,
 };
 pub use unanswered::VenueExpectations;

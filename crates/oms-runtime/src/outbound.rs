@@ -26,17 +26,17 @@ enum OutboundTarget {
 }
 
 /// Held output: waits until its input is durable.
-pub(crate) struct PendingOutput {
+pub(crate) struct PendingOutput<T = Output> {
     /// The input's journal sequence.
     pub sequence: u64,
     /// T1 of the input, in ticks.
     pub stamp: u64,
     /// Whether the input itself must be on the disk, or only follows an input that must.
     pub needs_disk: bool,
-    pub output: Output,
+    pub output: T,
 }
 
-impl PendingOutput {
+impl<T> PendingOutput<T> {
     /// Returns whether the output may leave: records below `synced` are durable, and after a disk failure no output
     /// waits.
     #[inline]

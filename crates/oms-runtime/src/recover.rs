@@ -13,12 +13,13 @@ use std::collections::VecDeque;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, LogOpenError, LogOwner, LogPath, ProcessId, Reader, Writer, mandatory_reader, owner};
-use tickpath_market::Request;
+use tickpath_market::{Kind, Request};
 use tickpath_oms_core::{At, Config as CoreConfig, Core, Input, Output};
 use tickpath_oms_journal::journal::LogEnd;
-use tickpath_oms_journal::{JournalError, LaneKind, LaneLedger, LineId, entry_mut, history, snapshot};
+use tickpath_oms_journal::{JournalError, LaneKind, LaneLedger, LineId, NextNumbers, history, snapshot};
 
 use crate::OmsError;
+use crate::front_end_reports::SessionMessage;
 use crate::lanes::LanesConfig;
 
 /// Result of a replay.
@@ -35,23 +36,23 @@ pub(crate) struct ReportReplay {
     pub history: history::existing::ExistingHistory,
     /// The first record of the journal's own log.
     pub first: u64,
-    /// Report counts of each session: before the history's day, and so far.
-    pub base: Option<Vec<u64>>,
-    pub counts: Vec<u64>,
-    /// Reports of that day that the history lacks, each with the record of its input.
-    pub missing: VecDeque<(u64, Output)>,
+    /// Counts of each session's reports and details: before the history's day, and so far.
+    pub base: Option<NextNumbers>,
+    pub counts: NextNumbers,
+    /// Reports and details of that day that the history lacks, each with the record of its input.
+    pub missing: VecDeque<(u64, SessionMessage)>,
 }
 
 impl ReportReplay {
     fn open(config: &Config, journal: &LogPath) -> Result<Self, OmsError> {
         let (found, first) = history::existing::ExistingHistory::read(config, journal)?;
-        Ok(Self { history: found, first, base: None, counts: Vec::new(), missing: VecDeque::new() })
+        Ok(Self { history: found, first, base: None, counts: NextNumbers::default(), missing: VecDeque::new() })
     }
 
     /// Returns whether a replay can begin at record `next`, behind a snapshot, without losing a report of the day that
     /// began at record `day`.
     fn can_begin_at(&self, next: u64, ledger: &LaneLedger, day: u64) -> bool {
-        next <= day || self.history.has_all(ledger.reports_sent())
+        next <= day || self.history.has_all(ledger.sent())
     }
 
     /// Notes that the replay begins at record `next`, and gives up a history whose day it cannot complete from there.
@@ -59,23 +60,37 @@ impl ReportReplay {
         if !self.can_begin_at(next, ledger, self.history.day()) {
             self.history.discard(self.first);
         }
-        self.counts = ledger.reports_sent().to_vec();
+        self.counts = ledger.sent().clone();
     }
 
     #[inline]
-    fn note(&mut self, at: At, outputs: &[Output]) {
-        let is_behind = at.sequence >= self.history.day();
-        if self.base.is_none() && is_behind {
+    fn note(&mut self, at: At, input: &Input, outputs: &[Output]) {
+        if self.base.is_none() && at.sequence >= self.history.day() {
             self.base = Some(self.counts.clone());
         }
         for output in outputs {
-            let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
-            let count = entry_mut(&mut self.counts, *session);
-            let number = *count;
-            *count += 1;
-            if is_behind && self.history.next(*session).is_none_or(|next| number >= next) {
-                self.missing.push_back((at.sequence, *output));
-            }
+            let (Output::Report { session, .. } | Output::Denied { session, .. } | Output::Extension { session, .. }) =
+                output
+            else {
+                continue;
+            };
+            self.note_message(at, Kind::ExecutionReport, *session, SessionMessage::Report(*output));
+        }
+        if let Input::ReportDetail(record) = input
+            && let Some(session) = record.session.checked_sub(1)
+        {
+            self.note_message(at, Kind::ReportDetail, session, SessionMessage::Detail(*record));
+        }
+    }
+
+    /// Counts a message to a session, and keeps it if the history lacks it. Denials count as reports.
+    fn note_message(&mut self, at: At, kind: Kind, session: u16, message: SessionMessage) {
+        let next = self.counts.next_mut(kind.code(), session);
+        let number = *next;
+        *next += 1;
+        let is_in_history = self.history.next(session).is_some_and(|next| next.is_behind(kind.code(), number));
+        if at.sequence >= self.history.day() && !is_in_history {
+            self.missing.push_back((at.sequence, message));
         }
     }
 }
@@ -138,7 +153,7 @@ impl RecoveredOms {
         while replay.step(&mut core, |at, input, outputs| {
             candidates.note(at, input, outputs);
             if let Some(reports) = &mut reports {
-                reports.note(at, outputs);
+                reports.note(at, input, outputs);
             }
         })? {}
         replay.check_end()?;
@@ -438,6 +453,8 @@ impl CandidateLane {
 pub(crate) fn lane_of(output: &Output) -> LaneKind {
     match output {
         Output::Venue { venue, .. } => LaneKind::VenueRequests(*venue),
-        Output::Report { session, .. } | Output::Denied { session, .. } => LaneKind::Reports(*session),
+        Output::Report { session, .. } | Output::Denied { session, .. } | Output::Extension { session, .. } => {
+            LaneKind::Reports(*session)
+        }
     }
 }

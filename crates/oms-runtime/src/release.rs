@@ -13,12 +13,12 @@
 use tickpath_clock::Clock;
 use tickpath_log::{LogPublishError, Writer};
 use tickpath_market::VenueId;
-use tickpath_oms_core::{Departure, Output, Outputs};
+use tickpath_oms_core::{Departure, DetailRecord, Output, Outputs};
 use tickpath_oms_journal::commit::AckLevel;
 use tickpath_oms_journal::meter::OmsMeter;
 
 use crate::OmsError;
-use crate::front_end_reports::FrontEndReports;
+use crate::front_end_reports::{FrontEndReports, SessionMessage};
 use crate::lines::OutputProgress;
 use crate::outbound::{Outbound, PendingOutput};
 use crate::session_durability::SessionDurability;
@@ -33,6 +33,8 @@ pub(crate) struct OutputRelease {
     /// Reports to the sessions without lanes.
     pub front_end: FrontEndReports,
     pub durability: SessionDurability,
+    /// Number of reports to sessions so far, held ones included.
+    pub reports: u64,
     /// Number of held outputs.
     held: usize,
     /// Requests that a lane has just refused.
@@ -74,7 +76,7 @@ impl OutputRelease {
     pub fn has_reports(&self, session: u16) -> bool {
         let index = usize::from(session);
         let in_lane = self.sessions.get(index).and_then(Outbound::log).map_or(0, Writer::sequence);
-        let in_history = self.front_end.next_numbers().get(index).copied().unwrap_or(0);
+        let in_history = self.front_end.next_numbers().map_or(0, |next| next.of(session).report);
         in_lane > 0 || in_history > 0
     }
 
@@ -118,30 +120,54 @@ impl OutputRelease {
         meter: &mut Option<OmsMeter>,
     ) -> Result<(), OmsError> {
         let waits_for_disk = self.durability.waits_for_disk();
-        let Self { sessions, front_end, durability, held, .. } = self;
+        let Self { sessions, front_end, durability, held, reports, .. } = self;
         for output in outputs.iter() {
-            let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
+            let (Output::Report { session, .. } | Output::Denied { session, .. } | Output::Extension { session, .. }) =
+                output
+            else {
+                continue;
+            };
+            *reports += u64::from(matches!(output, Output::Report { .. }));
             if let Some(meter) = meter {
                 meter.count_output(output);
             }
             let needs_disk = waits_for_disk && durability.is_disk_session(*session);
-            let pending = || PendingOutput { sequence, stamp, needs_disk, output: *output };
             match sessions.get_mut(usize::from(*session)) {
                 Some(log) if log.is_clear() && !needs_disk => {
                     log.publish(stamp, output).map_err(OmsError::Lane)?;
                 }
                 Some(log) => {
-                    log.hold(pending());
+                    log.hold(PendingOutput { sequence, stamp, needs_disk, output: *output });
                     *held += 1;
                 }
                 // A disk-level session's report waits behind its held reports; other sessions pass.
                 None if needs_disk || (!front_end.is_clear() && durability.is_disk_session(*session)) => {
-                    *held += front_end.hold(pending());
+                    let output = SessionMessage::Report(*output);
+                    *held += front_end.hold(PendingOutput { sequence, stamp, needs_disk, output });
                 }
                 None => front_end.publish(stamp, output)?,
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a session is sent the details of its reports: lanes of its own carry reports only.
+    pub fn sends_details_to(&self, session: u16) -> bool {
+        self.sessions.get(usize::from(session)).is_none() && self.front_end.next_numbers().is_some()
+    }
+
+    /// Releases the detail of the record `sequence`, behind its report.
+    #[cold]
+    pub fn release_detail(&mut self, record: &DetailRecord, sequence: u64, stamp: u64) -> Result<(), OmsError> {
+        let Some(session) = record.session.checked_sub(1) else { return Ok(()) };
+        let is_disk_session = self.durability.is_disk_session(session);
+        let needs_disk = is_disk_session && self.durability.waits_for_disk();
+        if needs_disk || (is_disk_session && !self.front_end.is_clear()) {
+            let output = SessionMessage::Detail(*record);
+            self.held += self.front_end.hold(PendingOutput { sequence, stamp, needs_disk, output });
+            return Ok(());
+        }
+        Ok(self.front_end.publish_detail(stamp, record)?)
     }
 
     /// Returns the values that every output reads, to keep their memory warm.
@@ -171,7 +197,7 @@ impl OutputRelease {
     pub fn publish_missing(&mut self, now: u64, output: Output) -> Result<(), OmsError> {
         match output {
             Output::Venue { venue, .. } => self.publish_request(venue, now, output),
-            Output::Report { session, .. } | Output::Denied { session, .. } => {
+            Output::Report { session, .. } | Output::Denied { session, .. } | Output::Extension { session, .. } => {
                 match self.sessions.get_mut(usize::from(session)) {
                     Some(log) => log.publish(now, &output).map(drop).map_err(OmsError::Lane),
                     None => self.front_end.publish(now, &output).map_err(OmsError::from),

@@ -147,16 +147,16 @@ impl<C: Clock> Sequencer<C> {
         // by this start.
         for next in [first, self.journal.log().first_sequence()] {
             let before = missing.partition_point(|(sequence, _)| *sequence < next);
-            for (_, output) in missing.drain(..before) {
-                history.append(now, &output)?;
+            for (_, message) in missing.drain(..before) {
+                message.append_to(&mut history, now)?;
             }
             if next != day {
                 history.begin_day(next)?;
                 day = next;
             }
         }
-        for (_, output) in &missing {
-            history.append(now, output)?;
+        for (_, message) in &missing {
+            message.append_to(&mut history, now)?;
         }
         self.release.front_end.history = Some(history);
         Ok(())

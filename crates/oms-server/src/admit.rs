@@ -12,7 +12,7 @@ use tickpath_oms_runtime::{LaneKind, OmsError, RequestRate, TokenBucket};
 use zerocopy::IntoBytes;
 
 use super::acceptor::AdmittedClient;
-use super::connection::{ClientConnection, DisconnectReason, Liveness, RIGHTS_CHANGED, ReportPosition, heartbeat_ms};
+use super::connection::{ClientConnection, DetailPosition, DisconnectReason, Liveness, RIGHTS_CHANGED, heartbeat_ms};
 use super::drop_copies::DropCopyLogon;
 use super::event::ServerEvent;
 use super::gateway::Gateway;
@@ -74,8 +74,7 @@ impl<C: Clock> Gateway<C> {
             return Ok(());
         }
         let bucket = self.sessions.take_bucket(session, &self.clock, now);
-        let next_report = self.reports.first_for(session, &logon);
-        let source = self.reports.source(session, next_report);
+        let reports = self.reports.position_for(session, &logon);
         let heartbeat_ms = heartbeat_ms(&logon, self.config.heartbeat_ms);
         let others = self.sessions.was_taken_over(session, &logon).into();
         self.sessions.note_client(session, logon.client);
@@ -87,10 +86,15 @@ impl<C: Clock> Gateway<C> {
             others,
             journal: self.reports.journal,
             next_request: self.requests.numbers.next(session),
-            next_report,
-            live_report: self.reports.next(session),
+            next_report: reports.next,
+            live_report: self.reports.next(session).report,
             heartbeat_ms,
             lanes: lanes.is_some().into(),
+            next_detail: match reports.details {
+                DetailPosition::Off => 0,
+                DetailPosition::Behind => Logon::DETAILS_BEHIND,
+                DetailPosition::Next(next) => next,
+            },
             ..Welcome::default()
         };
         let mut frame = Vec::new();
@@ -102,7 +106,7 @@ impl<C: Clock> Gateway<C> {
         let from = stream.peer();
         let shares_clock = stream.is_of_this_host();
         let timeout = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
-        let (reports, liveness) = (ReportPosition { next: next_report, source }, Liveness::new(now, timeout));
+        let liveness = Liveness::new(now, timeout);
         let mut connection = ClientConnection::new(stream, inbox, user, session, bucket, reports, liveness);
         connection.serial = self.clients.next_serial();
         (connection.shares_clock, connection.version) = (shares_clock, logon.version);

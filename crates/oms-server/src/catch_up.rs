@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 use std::fmt::Display;
 
-use super::connection::{ClientConnection, DisconnectReason, ReportPosition, ReportSource};
+use tickpath_oms_runtime::SessionPosition;
+
+use super::connection::{ClientConnection, DetailPosition, DisconnectReason, ReportPosition, ReportSource};
 use super::report_feed::ReportFeed;
 
 /// Max frames of the history read per turn.
@@ -48,33 +50,56 @@ impl CatchUpQueue {
 
 /// Sends a client more of the history, or makes it live again. Returns whether the client had a turn.
 pub(super) fn send_history(connection: &mut ClientConnection, reports: &ReportFeed) -> Result<bool, DisconnectReason> {
-    let ClientConnection { reports: ReportPosition { next: next_report, source }, output, session, .. } = connection;
-    let ReportSource::History(reader) = source else { return Ok(false) };
+    let ClientConnection { reports: position, output, session, .. } = connection;
+    let (next, details) = (position.next, position.details);
+    let ReportSource::History(reader) = &mut position.source else { return Ok(false) };
     if !output.has_room() {
         return Ok(false);
     }
-    let reader = match reader {
+    let mut reader = match reader.take() {
         Some(reader) => reader,
-        None => reader.insert(Box::new(reports.read(*session, *next_report).map_err(unreadable)?)),
+        None => Box::new(reports.read(*session, next, details).map_err(unreadable)?),
     };
     let has_more = reader.read_frames(MAX_CATCH_UP_FRAMES, |report| {
-        if report.number >= *next_report {
+        // The reader passes details to those clients only that are sent details.
+        if position.next_of(report).is_none_or(|next| report.number >= next) {
             output.write_report(report);
-            *next_report = report.number + 1;
+            position.note_sent(report);
         }
         output.has_room()
     });
-    if !has_more.map_err(unreadable)? {
-        // Reports of the history that are not live yet are sent live later.
-        let is_live = *next_report >= reports.next(*session);
-        if !is_live && let Some(end) = reader.end() {
-            // No log has the reports that an archived day lacks: the client counts them as a gap.
-            *next_report = (*next_report).max(end);
-        }
-        *source = if is_live { ReportSource::Live } else { ReportSource::History(None) };
+    if has_more.map_err(unreadable)? {
+        position.source = ReportSource::History(Some(reader));
+    } else {
+        end_reading(position, reader.end(), reports.next(*session));
     }
     connection.flush()?;
     Ok(true)
+}
+
+/// Makes a client live that has read a log of the history to its end, if the client has all up to the next live report;
+/// an archived log ends where `end` is.
+fn end_reading(position: &mut ReportPosition, end: Option<SessionPosition>, live: SessionPosition) {
+    // Reports of the history that are not live yet are sent live later.
+    let has_details = match position.details {
+        DetailPosition::Next(next) => next >= live.detail,
+        // No detail lies behind the last report.
+        DetailPosition::Off | DetailPosition::Behind => true,
+    };
+    let is_live = position.next >= live.report && has_details;
+    // No log has the reports that an archived day lacks: the client counts them as a gap.
+    if !is_live && let Some(end) = end {
+        position.next = position.next.max(end.report);
+        position.details = match position.details {
+            DetailPosition::Off => DetailPosition::Off,
+            DetailPosition::Behind => DetailPosition::Next(end.detail),
+            DetailPosition::Next(next) => DetailPosition::Next(next.max(end.detail)),
+        };
+    }
+    if is_live && position.details == DetailPosition::Behind {
+        position.details = DetailPosition::Next(live.detail);
+    }
+    position.source = if is_live { ReportSource::Live } else { ReportSource::History(None) };
 }
 
 fn unreadable(reason: impl Display) -> DisconnectReason {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use tickpath_market::{
-    CancelOrder, ClientOrderId, ConditionalOrder, ExecutionReport, Kind as MessageKind, MassCancel, NewOrder,
-    ReplaceConditional, ReplaceOrder, Request, StatusRequest,
+    CancelOrder, ClientOrderId, ConditionalOrder, ExecutionReport, ExtendedOrder, Kind as MessageKind, MassCancel,
+    NewOrder, ReplaceConditional, ReplaceOrder, Request, StatusRequest, TextIdRequest,
 };
 use tickpath_oms_protocol::{
     CopyHeader, FrameBuffer, FrameKind, Logon, LogonReject, LogonRejectReason, REFUSAL_VERSION, UserRole,
@@ -66,6 +66,7 @@ pub(crate) struct RequestLimit {
 
 pub(crate) struct ReportPosition {
     pub next: u64,
+    pub details: DetailPosition,
     pub source: ReportSource,
 }
 
@@ -83,6 +84,17 @@ pub(crate) struct Liveness {
     pub last_sent: u64,
     /// Silence after which the client is considered dead.
     pub timeout: u64,
+}
+
+/// Position of a client among the details of its session's reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DetailPosition {
+    /// The client is sent no details.
+    Off,
+    /// Behind the report before the next one: the client knows no number.
+    Behind,
+    /// The next detail's number.
+    Next(u64),
 }
 
 pub(crate) enum ReportSource {
@@ -119,6 +131,29 @@ impl RequestLimit {
             && ExecutionReport::read(report.kind, report.message).is_ok_and(|report| report.client_order_id == id)
         {
             self.bucket.charge(1);
+        }
+    }
+}
+
+impl ReportPosition {
+    /// Returns the number of the next message of a kind; none if the client is not sent the kind, or if the history has
+    /// to show where the details begin.
+    #[inline]
+    pub fn next_of(&self, report: &SessionReport<'_>) -> Option<u64> {
+        match self.details {
+            _ if !report.is_detail() => Some(self.next),
+            DetailPosition::Next(next) => Some(next),
+            DetailPosition::Off | DetailPosition::Behind => None,
+        }
+    }
+
+    /// Notes that a message was sent.
+    #[inline]
+    pub fn note_sent(&mut self, report: &SessionReport<'_>) {
+        if report.is_detail() {
+            self.details = DetailPosition::Next(report.number + 1);
+        } else {
+            self.next = report.number + 1;
         }
     }
 }
@@ -189,11 +224,11 @@ impl ClientConnection {
         }
     }
 
-    /// Sends a report, which must be the next one.
+    /// Sends a report or a detail, which must be the next one.
     #[inline]
     pub fn report(&mut self, report: &SessionReport<'_>) {
         self.output.write_report(report);
-        self.reports.next = report.number + 1;
+        self.reports.note_sent(report);
     }
 
     /// Sends a report of another session, with its time in nanoseconds since the Unix epoch.
@@ -291,7 +326,8 @@ impl ClientConnection {
     }
 }
 
-pub(crate) const REQUEST_BYTES: usize = size_of::<ConditionalOrder>();
+/// Length of the longest request.
+pub(crate) const REQUEST_BYTES: usize = size_of::<ExtendedOrder>();
 
 /// Copies a request, truncated or zero-padded to this version's size. Returns its length; `None` for another kind.
 pub(crate) fn fit_request(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BYTES]) -> Option<usize> {
@@ -303,6 +339,8 @@ pub(crate) fn fit_request(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BY
         MessageKind::MassCancel => size_of::<MassCancel>(),
         MessageKind::ConditionalOrder => size_of::<ConditionalOrder>(),
         MessageKind::ReplaceConditional => size_of::<ReplaceConditional>(),
+        MessageKind::ExtendedOrder => size_of::<ExtendedOrder>(),
+        MessageKind::TextIdRequest => size_of::<TextIdRequest>(),
         _ => return None,
     };
     let known = length.min(payload.len());

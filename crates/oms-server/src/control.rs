@@ -228,15 +228,17 @@ impl ControlServer {
         }
         let rows = if query.what == Query::ANSWERED {
             let answer = oms.answer(query.order).filter(|_| user.role == UserRole::Admin);
-            answer.map(answer_rows).unwrap_or_default()
+            let rows = answer.map(answer_rows).unwrap_or_default();
+            for (session, report) in &rows {
+                write_frame(&mut frames, FrameKind::OrderRow.code(), 0, (*session).into(), report.as_bytes());
+            }
+            rows.len()
         } else {
             let found = oms.core().order(OrderId(query.order)).filter(|order| user.may_see(order.account));
-            found.iter().map(|order| (order.session, row(order))).collect()
+            write_rows(&mut frames, oms.core(), found.as_slice());
+            found.as_slice().len()
         };
-        for (session, report) in &rows {
-            write_frame(&mut frames, FrameKind::OrderRow.code(), 0, (*session).into(), report.as_bytes());
-        }
-        write_frame(&mut frames, FrameKind::Answer.code(), rows.len() as u64, now, &[]);
+        write_frame(&mut frames, FrameKind::Answer.code(), rows as u64, now, &[]);
         frames
     }
 
@@ -330,7 +332,7 @@ fn run_command<C: Clock>(oms: &mut Sequencer<C>, kind: u8, record: &[u8]) -> Res
     let (mut frames, now) = (Vec::new(), oms.clock().ticks());
     match oms.accept_command(now, kind, record)? {
         Ok(accepted) => {
-            write_rows(&mut frames, &accepted.orders);
+            write_rows(&mut frames, oms.core(), &accepted.orders);
             let done = CommandAck { record: accepted.record };
             write_frame(&mut frames, FrameKind::CommandAck.code(), accepted.orders.len() as u64, now, done.as_bytes());
         }
@@ -353,7 +355,7 @@ fn page_tokens(rows: u64) -> u32 {
 fn order_page<C: Clock>(oms: &Sequencer<C>, after: Option<u64>, user: &OmsUser) -> (Vec<u8>, u64, Option<u64>) {
     let page = oms.core().open_page(after.map(OrderId), PAGE, |account| user.may_see(account));
     let mut frames = Vec::with_capacity(page.orders.len() * ROW_BYTES);
-    write_rows(&mut frames, &page.orders);
+    write_rows(&mut frames, oms.core(), &page.orders);
     (frames, page.orders.len() as u64, page.next.map(|order| order.0))
 }
 
@@ -385,9 +387,13 @@ fn short_name(name: &str) -> [u8; 16] {
     short
 }
 
-fn write_rows(frames: &mut Vec<u8>, rows: &[OrderView]) {
+/// Appends the frames of orders. The extension of an order is in the text, which older clients ignore.
+fn write_rows(frames: &mut Vec<u8>, core: &Core, rows: &[OrderView]) {
+    let kind = FrameKind::OrderRow.code();
     for order in rows {
-        write_frame(frames, FrameKind::OrderRow.code(), 0, order.session.into(), row(order).as_bytes());
+        let extension = core.extension(order.id);
+        let text = extension.as_ref().map_or(&[][..], |extension| extension.as_bytes());
+        write_frame_with_text(frames, kind, 0, order.session.into(), row(order).as_bytes(), text);
     }
 }
 

@@ -82,8 +82,9 @@ impl DenialBudget {
 /// Returns the answer to a request that the user's role does not allow, and that is refused before the journal.
 pub(super) fn role_denial(request: &Request) -> OrderDenied {
     let kind = match request {
-        Request::New(_) | Request::Conditional(_) => MAY_NEW,
-        Request::Cancel(_) => MAY_CANCEL,
+        Request::New(_) | Request::Conditional(_) | Request::Extended(_) => MAY_NEW,
+        Request::ByTextId(named) if named.is_status() => MAY_STATUS,
+        Request::Cancel(_) | Request::ByTextId(_) => MAY_CANCEL,
         Request::Replace(_) | Request::ReplaceConditional(_) => MAY_REPLACE,
         Request::MassCancel(_) => MAY_MASS_CANCEL,
         Request::Status(_) => MAY_STATUS,

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use tickpath_clock::{Clock, sleep_ns};
 use tickpath_log::LogPath;
 use tickpath_oms_protocol::{
-    CopyHeader, FROM_NOW, FrameBuffer, FrameKind, LogonRejectReason, Welcome, write_frame_with_text,
+    CopyHeader, DETAILS_VERSION, FROM_NOW, FrameBuffer, FrameKind, LogonRejectReason, Welcome, write_frame_with_text,
 };
 use tickpath_oms_runtime::TokenBucket;
 use tickpath_oms_runtime::drop_copy::{DropCopyReader, DropCopyStart};
@@ -26,7 +26,8 @@ use super::acceptor::AdmittedClient;
 use super::config::ServerConfig;
 use super::config_reload::UserDirectory;
 use super::connection::{
-    ClientConnection, DisconnectReason, Liveness, RIGHTS_CHANGED, ReportPosition, ReportSource, heartbeat_ms,
+    ClientConnection, DetailPosition, DisconnectReason, Liveness, RIGHTS_CHANGED, ReportPosition, ReportSource,
+    heartbeat_ms,
 };
 use super::descriptors::MAX_COPIES_PER_USER;
 use super::error::ServerOpenError;
@@ -168,10 +169,12 @@ impl<C: Clock> DropCopyWorker<C> {
         let from = stream.peer();
         let name = user.name.clone();
         let timeout = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
-        let (reports, liveness) =
-            (ReportPosition { next: copy.next(), source: ReportSource::Live }, Liveness::new(now, timeout));
+        // A detail is numbered by its place, as a report is.
+        let (next, details, source) = (copy.next(), DetailPosition::Off, ReportSource::Live);
+        let (reports, liveness) = (ReportPosition { next, details, source }, Liveness::new(now, timeout));
         let mut connection =
             ClientConnection::new(stream, FrameBuffer::default(), user, session, bucket, reports, liveness);
+        connection.version = logon.version;
         connection.output.write_frames(&frame);
         let _ = self.events.try_send(ServerEvent::LoggedIn { user: name, session, from });
         self.list.push(DropCopyClient { connection, copy, filter });
@@ -268,7 +271,8 @@ impl DropCopyClient {
         if connection.output.has_room() {
             let before = copy.next();
             let read = copy.read_frames(MAX_TURN_FRAMES, |place, report, utc_ns| {
-                if filter.matches(report) {
+                let is_known = !report.is_detail() || connection.version >= DETAILS_VERSION;
+                if is_known && filter.matches(report) {
                     let header = CopyHeader {
                         from: connection.reports.next,
                         session_number: report.number,

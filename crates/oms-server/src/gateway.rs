@@ -22,7 +22,7 @@ use tickpath_oms_protocol::FrameKind;
 use tickpath_oms_runtime::front_end::{FrontEndState, InputSink, SessionFrontEnd};
 use tickpath_oms_runtime::history::HistoryIndex;
 use tickpath_oms_runtime::layout::InputEvent;
-use tickpath_oms_runtime::{LaneKind, OmsError};
+use tickpath_oms_runtime::{LaneKind, NextNumbers, OmsError};
 
 use super::admission_queue::AdmissionQueue;
 use super::catch_up::{CatchUpQueue, send_history};
@@ -50,8 +50,8 @@ pub(crate) struct GatewayParts {
     pub journal_id: u64,
     pub journal_path: LogPath,
     pub history: HistoryIndex,
-    /// Number of the next report to each session.
-    pub next_report: Vec<u64>,
+    /// Numbers of the next report and detail to each session.
+    pub next_numbers: NextNumbers,
     /// State of the front end at the start.
     pub front_end_state: FrontEndState,
     pub control: ControlClient,
@@ -87,14 +87,14 @@ impl<C: Clock> Gateway<C> {
         config: &ServerConfig,
         parts: GatewayParts,
     ) -> Result<Self, ServerOpenError> {
-        let GatewayParts { journal_id, journal_path, history, next_report, front_end_state, control, configs } = parts;
+        let GatewayParts { journal_id, journal_path, history, next_numbers, front_end_state, control, configs } = parts;
         let limits = config.settings.as_ref().map_or(DenialLimits::default(), |settings| settings.denials);
         let disk_space = DiskSpaceMonitor::new(journal_path.dir().to_owned(), u64::from(limits.disk_reserve_mb) << 20);
         let denials = DenialBudget::new(limits, disk_space.is_low.clone());
         let admissions = AdmissionQueue::open(clock.clone(), config, configs, disk_space)?;
         let journal = (journal_path, journal_id);
         let copies = DropCopyThread::open(clock.clone(), config, admissions.directory.clone(), journal)?;
-        let reports = ReportFeed::open(journal_id, history, next_report)?;
+        let reports = ReportFeed::open(journal_id, history, next_numbers)?;
         let now = clock.ticks();
         let absent_deadline = now + clock.calibration().ticks_of_ns(u64::from(config.heartbeat_ms) * 1_000_000);
         Ok(Self {

@@ -135,8 +135,8 @@ fn open<C: Clock>(
     let (port, control) = ControlServer::new(server.events.clone(), new_configs, oms.clock().ticks(), waker.clone());
     let history = oms.history_index().unwrap_or_default();
     history.set_kept_days(server.keep_days);
-    let (journal_id, journal_path, next_report) = (oms.journal_id(), oms.journal_place(), oms.next_reports());
-    let parts = GatewayParts { journal_id, journal_path, history, next_report, control, configs, front_end_state };
+    let (journal_id, journal_path, next_numbers) = (oms.journal_id(), oms.journal_place(), oms.next_numbers());
+    let parts = GatewayParts { journal_id, journal_path, history, next_numbers, control, configs, front_end_state };
     let sessions = Gateway::open(oms.clock().clone(), poll, waker.clone(), server, parts)?;
     let waker = waker.map(|waker| Box::new(move || waker.wake()) as FrontEndWaker);
     Ok(OpenFrontEnd { sessions, control: Some(Box::new(port)), waker })

@@ -1,14 +1,13 @@
 //! Reports for the clients: live ones as the history grows, and older ones for a client that lacks reports.
 
 use tickpath_log::{LogOpenError, Next, Reader, ReaderStart};
-use tickpath_oms_protocol::{FROM_NOW, Logon};
-use tickpath_oms_runtime::OmsError;
+use tickpath_oms_protocol::{DETAILS_VERSION, FROM_NOW, Logon};
 use tickpath_oms_runtime::history::{HistoryIndex, SessionReader, SessionReport, parse_report};
+use tickpath_oms_runtime::{NextNumbers, OmsError, SessionPosition};
 
 use super::client_table::{ClientTable, ReadyList};
-use super::connection::{ClientConnection, ReportSource};
+use super::connection::{ClientConnection, DetailPosition, ReportPosition, ReportSource};
 use super::denials::DenialBudget;
-use super::session_numbers::SessionNumbers;
 
 const MAX_LIVE_FRAMES: usize = 256;
 const DENIED: u8 = tickpath_market::Kind::OrderDenied.code();
@@ -22,18 +21,19 @@ pub(super) struct ReportFeed {
     day: u64,
     /// The day has ended, and the rest of its reports is being read.
     day_ended: bool,
-    next: SessionNumbers,
+    next: NextNumbers,
 }
 
 impl ReportFeed {
     /// Opens the feed; live reports are those written from now on.
-    pub fn open(journal: u64, history: HistoryIndex, next: Vec<u64>) -> Result<Self, LogOpenError> {
+    pub fn open(journal: u64, history: HistoryIndex, next: NextNumbers) -> Result<Self, LogOpenError> {
         let (day, live) = history.follow(ReaderStart::Now)?;
-        Ok(Self { journal, history, live, day, day_ended: false, next: SessionNumbers(next) })
+        Ok(Self { journal, history, live, day, day_ended: false, next })
     }
 
-    pub fn next(&self, session: u16) -> u64 {
-        self.next.next(session)
+    /// Returns the position of the next live report and detail of a session.
+    pub fn next(&self, session: u16) -> SessionPosition {
+        self.next.of(session)
     }
 
     /// Forwards live reports to the clients that are caught up. Returns the number of frames read.
@@ -61,7 +61,7 @@ impl ReportFeed {
                 }
             };
             let Some(report) = parse_report(&message) else { continue };
-            *next.next_mut(report.session) = report.number + 1;
+            *next.next_mut(report.kind, report.session) = report.number + 1;
             if report.kind == DENIED {
                 denials.count(report.session);
             }
@@ -74,21 +74,64 @@ impl ReportFeed {
         Ok(MAX_LIVE_FRAMES)
     }
 
-    pub fn read(&self, session: u16, from: u64) -> Result<SessionReader, LogOpenError> {
-        self.history.read(session, from)
+    pub fn read(&self, session: u16, from: u64, details: DetailPosition) -> Result<SessionReader, LogOpenError> {
+        match details {
+            DetailPosition::Behind => self.history.resume_behind(session, from),
+            DetailPosition::Off | DetailPosition::Next(_) => self.history.resume(session, position(from, details)),
+        }
     }
 
-    pub fn source(&self, session: u16, from: u64) -> ReportSource {
-        if from == self.next(session) {
-            return ReportSource::Live;
+    /// Returns the position of a client at its logon: live, or where the history has to be read from.
+    pub fn position_for(&self, session: u16, logon: &Logon) -> ReportPosition {
+        let (from, details) = self.first_for(session, logon);
+        let next = self.next(session);
+        let is_live =
+            from == next.report && [DetailPosition::Off, DetailPosition::Next(next.detail)].contains(&details);
+        if is_live {
+            return ReportPosition { next: from, details, source: ReportSource::Live };
         }
-        ReportSource::History(self.read(session, from).ok().map(Box::new))
+        let reader = self.read(session, from, details).ok().map(Box::new);
+        ReportPosition { next: from, details, source: ReportSource::History(reader) }
+    }
+
+    /// Returns the first report and the first detail for a client: those that it asks for, if the checksums of those
+    /// before them match.
+    fn first_for(&self, session: u16, logon: &Logon) -> (u64, DetailPosition) {
+        let asked = logon.next_report;
+        let report = self.first_report_for(session, logon);
+        let first = self.history.first_position(session);
+        if logon.version < DETAILS_VERSION {
+            return (report, DetailPosition::Off);
+        }
+        match logon.next_detail {
+            _ if asked == FROM_NOW => (report, DetailPosition::Next(self.next(session).detail)),
+            // The whole day is sent, because the client has no reports of this journal, or other ones.
+            _ if logon.journal != self.journal || report < asked => (report, DetailPosition::Next(first.detail)),
+            Logon::DETAILS_BEHIND if report == asked => (report, DetailPosition::Behind),
+            Logon::DETAILS_BEHIND => (report, DetailPosition::Next(self.history.oldest_position(session).detail)),
+            next if self.has_detail_before(session, next, logon.last_detail_sum) => {
+                (report, DetailPosition::Next(next.max(self.history.oldest_position(session).detail)))
+            }
+            _ => (first.report, DetailPosition::Next(first.detail)),
+        }
+    }
+
+    /// Returns whether the detail before this number is the one that a client has, as far as this can be known.
+    fn has_detail_before(&self, session: u16, next: u64, last_sum: u32) -> bool {
+        if next <= self.history.oldest_position(session).detail {
+            return true;
+        }
+        match self.history.detail_checksum(session, next - 1) {
+            Some(sum) => last_sum == 0 || sum == last_sum,
+            // A client that catches up from the history may be ahead of the live details.
+            None => next <= self.next(session).detail,
+        }
     }
 
     /// Returns the first report for a client: the one it asks for, if the checksum of the report before it matches.
-    pub fn first_for(&self, session: u16, logon: &Logon) -> u64 {
+    fn first_report_for(&self, session: u16, logon: &Logon) -> u64 {
         let (asked, last_sum) = (logon.next_report, logon.last_sum);
-        let (first, next) = (self.history.first(session), self.next(session));
+        let (first, next) = (self.history.first(session), self.next(session).report);
         if asked == FROM_NOW {
             return next;
         }
@@ -110,17 +153,28 @@ impl ReportFeed {
     }
 }
 
-/// Sends a live report of this day to a client that is caught up, or has the client catch up from the history.
+/// Returns a client's position in the history, once the details have a number.
+fn position(next: u64, details: DetailPosition) -> SessionPosition {
+    match details {
+        DetailPosition::Next(detail) => SessionPosition { report: next, detail },
+        DetailPosition::Off | DetailPosition::Behind => SessionPosition::without_details(next),
+    }
+}
+
+/// Sends a live report or detail of this day to a client that is caught up, or has the client catch up from the
+/// history.
 #[inline]
 fn forward(history: &HistoryIndex, day: u64, report: &SessionReport<'_>, connection: &mut ClientConnection) {
-    if !matches!(connection.reports.source, ReportSource::Live) || report.number < connection.reports.next {
+    let Some(next) = connection.reports.next_of(report) else { return };
+    if !matches!(connection.reports.source, ReportSource::Live) || report.number < next {
         return;
     }
-    if report.number > connection.reports.next || connection.output.is_lagging() {
+    if report.number > next || connection.output.is_lagging() {
         // The position is taken now: when the client catches up, the day may be another one.
-        let reading = history.read_in(day, report.session, connection.reports.next);
+        let from = position(connection.reports.next, connection.reports.details);
+        let reading = history.resume_in(day, report.session, from);
         // The rest of an ended day is in no log that could be opened: it is buffered for the client.
-        if !matches!(reading, Ok(None)) || report.number > connection.reports.next {
+        if !matches!(reading, Ok(None)) || report.number > next {
             connection.reports.source = ReportSource::History(reading.ok().flatten().map(Box::new));
             return;
         }

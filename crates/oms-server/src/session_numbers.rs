@@ -1,8 +1,8 @@
-//! Sequence numbers of the sessions' requests and reports.
+//! Sequence numbers of the sessions' requests.
 
 use tickpath_oms_runtime::front_end::{FrontEndState, JournalProgress};
 
-/// Number of each session's next request, or of its next report.
+/// Number of each session's next request.
 #[derive(Debug)]
 pub(super) struct SessionNumbers(pub Vec<u64>);
 

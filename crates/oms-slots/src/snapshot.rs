@@ -13,9 +13,12 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 /// The layout that [`SnapshotWriter`] writes.
-const LAYOUT: u32 = 3;
+const LAYOUT: u32 = 4;
 /// The oldest layout that [`SnapshotReader`] reads.
 const OLDEST_LAYOUT: u32 = 1;
+
+/// The first layout with the list of the extensions of orders.
+const EXTENSIONS_LAYOUT: u32 = 4;
 
 /// Items of a list that are read at a time.
 const ITEMS_PER_READ: usize = 4096;
@@ -106,6 +109,11 @@ impl<'a> SnapshotReader<'a> {
     /// Returns whether the snapshot has the oldest layout, which has fewer lists.
     pub fn lacks_lists(&self) -> bool {
         self.layout == OLDEST_LAYOUT
+    }
+
+    /// Returns whether the snapshot has the list of the extensions of orders.
+    pub fn has_extensions(&self) -> bool {
+        self.layout >= EXTENSIONS_LAYOUT
     }
 
     /// Reads a number or a struct.

@@ -28,4 +28,4 @@ pub use log_entry::{EntryContent, LogEntry, gap_json, moment};
 pub use orders::{foreign_reports, open_orders, symbol_name};
 pub use read::read;
 pub use reconciliation::{ReconciliationPair, order_state};
-pub use report::{ReportOrDenial, SentReport, denial_line, report_line};
+pub use report::{ReportOrDenial, SentReport, denial_line, detail_line, report_line};

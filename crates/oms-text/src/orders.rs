@@ -18,12 +18,12 @@ use crate::trigger;
 pub fn open_orders(core: &Core, since: impl Fn(OrderId) -> Option<u64>) -> String {
     let mut open: Vec<OrderView> = core.open_orders().collect();
     open.sort_by_key(|order| order.id.0);
-    let fields: Vec<[(&str, String); 14]> = open.iter().map(|order| row(order, core, since(order.id))).collect();
+    let fields: Vec<[(&str, String); 16]> = open.iter().map(|order| row(order, core, since(order.id))).collect();
     let heads = fields.first().map(|row| row.each_ref().map(|(name, _)| name.to_string()));
     let cells = fields.into_iter().map(|row| row.map(|(_, cell)| cell));
-    let rows: Vec<[String; 14]> = heads.into_iter().chain(cells).collect();
+    let rows: Vec<[String; 16]> = heads.into_iter().chain(cells).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 14] = std::array::from_fn(width);
+    let widths: [usize; 16] = std::array::from_fn(width);
     let mut text = String::new();
     for row in &rows {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
@@ -78,9 +78,10 @@ pub fn symbol_name(core: &Core, symbol: SymbolId) -> Option<String> {
     core.instrument(symbol).map(|instrument| instrument.name().to_string()).filter(|name| !name.is_empty())
 }
 
-fn row(order: &OrderView, core: &Core, since: Option<u64>) -> [(&'static str, String); 14] {
+fn row(order: &OrderView, core: &Core, since: Option<u64>) -> [(&'static str, String); 16] {
     let name = |symbol: SymbolId| symbol_name(core, symbol).unwrap_or_else(|| symbol.0.to_string());
     let armed = core.armed_order(order.id);
+    let expire_ns = core.extension(order.id).map_or(0, |extension| extension.expire_ns);
     let when = armed.map_or_else(String::new, |armed| trigger::text(&armed.trigger, name));
     [
         ("order", order_id(order.id)),
@@ -97,5 +98,7 @@ fn row(order: &OrderView, core: &Core, since: Option<u64>) -> [(&'static str, St
         ("price", order.price.to_string()),
         ("status", code_name(order.status)),
         ("when", when),
+        ("expires", if expire_ns == 0 { String::new() } else { rfc3339(expire_ns) }),
+        ("client_id", core.text_id(order.id).map_or_else(String::new, |text_id| text_id.to_string())),
     ]
 }

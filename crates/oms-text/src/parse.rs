@@ -1,6 +1,9 @@
 //! Values of orders in the form that a user types: `buy`, `61800.1`, `gtc`, `3474042.12`.
 
-use tickpath_market::{DecimalError, OrderId, Price, Quantity, SelfTradeMode, Side, TimeInForce, TradeMode};
+use tickpath_clock::rfc3339;
+use tickpath_market::{
+    DecimalError, OrderId, Price, Quantity, SelfTradeMode, Side, TextId, TextIdError, TimeInForce, TradeMode,
+};
 
 use crate::field;
 
@@ -11,7 +14,7 @@ pub enum ParseError {
     #[error("use buy or sell")]
     Side,
     /// The word is not a time in force.
-    #[error("use day, gtc, ioc or fok")]
+    #[error("use day, gtc, gtd, ioc or fok")]
     TimeInForce,
     /// The word is not a self-trade mode.
     #[error("use cancel-maker, cancel-taker or cancel-both")]
@@ -19,6 +22,9 @@ pub enum ParseError {
     /// The word is not a trade mode.
     #[error("use cash, cross or isolated")]
     TradeMode,
+    /// The word is not a time in the form that the OMS writes.
+    #[error("'{0}' is no time; write it in UTC, like 2026-12-01T08:00:00Z, with or without decimals of the second")]
+    UtcTime(String),
     /// The word is not an order id in the form that the OMS writes.
     #[error("'{0}' is no order id; write it as `tickpath orders` does, like 3474042.12")]
     OrderId(String),
@@ -38,6 +44,7 @@ pub fn time_in_force(text: &str) -> Result<TimeInForce, ParseError> {
     match text {
         "day" | "rod" => Ok(TimeInForce::Day),
         "gtc" => Ok(TimeInForce::GoodTillCancel),
+        "gtd" => Ok(TimeInForce::GoodTillDate),
         "ioc" => Ok(TimeInForce::ImmediateOrCancel),
         "fok" => Ok(TimeInForce::FillOrKill),
         _ => Err(ParseError::TimeInForce),
@@ -71,6 +78,36 @@ pub fn order_id(text: &str) -> Result<OrderId, ParseError> {
     let id = parts.map(|(epoch, sequence)| OrderId::new(epoch, sequence));
     let is_same = |id: &OrderId| field::order_id(*id) == text && id.0 != 0;
     id.filter(is_same).ok_or_else(|| ParseError::OrderId(text.to_owned()))
+}
+
+/// Reads a time in UTC, `2026-12-01T08:00:00Z` with up to nine decimals of the second, as nanoseconds since the Unix
+/// epoch.
+pub fn utc_time(text: &str) -> Result<u64, ParseError> {
+    utc_ns(text).ok_or_else(|| ParseError::UtcTime(text.to_owned()))
+}
+
+fn utc_ns(text: &str) -> Option<u64> {
+    let text = text.strip_suffix('Z')?;
+    let (moment, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let part = |from: usize, to: usize| moment.get(from..to)?.parse::<u64>().ok();
+    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
+    // Years that begin in March have the leap day at their end.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
+    let seconds = part(11, 13)? * 3600 + part(14, 16)? * 60 + part(17, 19)?;
+    let seconds = days.checked_sub(719_469)?.checked_mul(86_400)?.checked_add(seconds)?;
+    let whole_ns = seconds.checked_mul(1_000_000_000)?;
+    let is_fraction = (1..=9).contains(&fraction.len()) && fraction.bytes().all(|digit| digit.is_ascii_digit());
+    // A date that does not exist, or another form of a number, is written differently.
+    let is_same = is_fraction && rfc3339(whole_ns) == format!("{moment}Z");
+    is_same
+        .then(|| format!("{fraction:0<9}").parse::<u64>().ok())?
+        .and_then(|fraction_ns| whole_ns.checked_add(fraction_ns))
+}
+
+/// Reads a client's own text id.
+pub fn client_id(text: &str) -> Result<TextId, TextIdError> {
+    text.parse()
 }
 
 /// Reads a quantity.

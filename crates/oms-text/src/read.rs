@@ -2,10 +2,11 @@
 //! which are messages too, with the sequencer's fields in front.
 
 use tickpath_market::{
-    BookLevel, CancelOrder, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, Liquidity,
-    MassCancel, MassCancelType, NewOrder, Notional, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect,
-    ReplaceConditional, ReplaceOrder, ReportDetail, Request, SelfTradeMode, Side, StatusRequest, SymbolId, TimeInForce,
-    TopOfBook, Trade, TradeMode, TriggerPriceType, decimal_text,
+    BookLevel, CancelOrder, ConditionalOrder, ExecType, ExecutionReport, ExtendedOrder, FeedCondition, FeedStatus,
+    Kind, Liquidity, MassCancel, MassCancelType, NewOrder, Notional, OrdStatus, OrderDenied, OrderExtension, OrderId,
+    OrderType, PositionEffect, ReplaceConditional, ReplaceOrder, ReportDetail, Request, SelfTradeMode, Side,
+    StatusRequest, SymbolId, TextIdAction, TextIdRequest, TimeInForce, TopOfBook, Trade, TradeMode, TriggerPriceType,
+    decimal_text,
 };
 use tickpath_oms_core::{
     AccountLimits, Boot, DefinitionEnd, Denial, DetailRecord, Digest, EnterFill, EnterOrder, EnterPosition, Envelope,
@@ -53,9 +54,12 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>
         Some(Kind::MassCancel) => ("mass_cancel", mass_cancel(&flat(payload)?)),
         Some(Kind::ConditionalOrder) => ("conditional_order", conditional_order(&flat(payload)?)),
         Some(Kind::ReplaceConditional) => ("replace_conditional", replace_conditional(&flat(payload)?)),
+        Some(Kind::ExtendedOrder) => ("extended_order", extended_order(&flat(payload)?)),
+        Some(Kind::TextIdRequest) => ("text_id_request", text_id_request(&flat(payload)?)),
         Some(Kind::ExecutionReport) => ("execution_report", execution_report(&flat(payload)?)),
         Some(Kind::OrderDenied) => ("order_denied", order_denied(&flat(payload)?)),
         Some(Kind::ReportDetail) => ("report_detail", report_detail(&flat(payload)?)),
+        Some(Kind::OrderExtension) => ("order_extension", order_extension(&flat(payload)?)),
         None => return record(kind, payload),
     })
 }
@@ -75,6 +79,8 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)>
                 Request::MassCancel(orders) => ("journal_mass_cancel", mass_cancel(&orders)),
                 Request::Conditional(order) => ("journal_conditional_order", conditional_order(&order)),
                 Request::ReplaceConditional(order) => ("journal_replace_conditional", replace_conditional(&order)),
+                Request::Extended(order) => ("journal_extended_order", extended_order(&order)),
+                Request::ByTextId(named) => ("journal_text_id_request", text_id_request(&named)),
             };
             (name, [envelope(&around), fields].concat())
         }
@@ -98,6 +104,7 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<MessageField>)>
         Some(Input::EnterFill(found)) => ("enter_fill", enter_fill(&found)),
         Some(Input::EnterPosition(found)) => ("enter_position", enter_position(&found)),
         Some(Input::GapTimer(_)) => ("timer", Vec::new()),
+        Some(Input::ExpiryTimer(_)) => ("expiry_timer", Vec::new()),
         Some(Input::DayEnd(found)) => ("day_end", fields!(found: day)),
         Some(Input::ReportDetail(found)) => ("journal_report_detail", detail_record(&found)),
         Some(Input::TriggerFired(found)) => ("fired", fired(&found)),
@@ -173,6 +180,18 @@ fn conditional_order(m: &ConditionalOrder) -> Vec<MessageField> {
 fn replace_conditional(m: &ReplaceConditional) -> Vec<MessageField> {
     let when = trigger::text(&m.trigger, number_of);
     fields!(m: client_order_id, original, account, quantity, price, when = when, cause)
+}
+
+fn extended_order(m: &ExtendedOrder) -> Vec<MessageField> {
+    [new_order(&m.order), fields!(m: expire_ns, text_id = m.text_id.as_str())].concat()
+}
+
+fn text_id_request(m: &TextIdRequest) -> Vec<MessageField> {
+    fields!(m: client_order_id, account, text_id = m.text_id.as_str(), action as TextIdAction, cause)
+}
+
+fn order_extension(m: &OrderExtension) -> Vec<MessageField> {
+    fields!(m: order_id, client_order_id, account, expire_ns, text_id = m.text_id.as_str())
 }
 
 fn fired(m: &TriggerFired) -> Vec<MessageField> {

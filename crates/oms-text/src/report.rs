@@ -1,4 +1,4 @@
-//! A report or a denial as one line, for people or as a JSON object, with all its fields.
+//! A report, its detail or a denial as one line, for people or as a JSON object, with all its fields.
 //!
 //! ```text
 //!   17 3474042.12 session=2 client_order_id=7 new new side=buy leaves=1 filled=0 last=0@0 symbol=BTCUSDT account=1 …
@@ -7,8 +7,8 @@
 
 use serde_json::Value as Json;
 use tickpath_market::{
-    DECIMALS, ExecType, ExecutionReport, Kind, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, Side, SymbolId,
-    decimal_text,
+    DECIMALS, ExecType, ExecutionReport, Kind, Liquidity, ManualOrderIndicator, Notional, OrdStatus, OrderDenied,
+    ReportDetail, Side, SymbolId, decimal_text,
 };
 use tickpath_oms_core::{Denial, MeasureUnit};
 use zerocopy::IntoBytes;
@@ -37,13 +37,15 @@ const IN_HEAD: [&str; 16] = [
     "why",
 ];
 
-/// A report or a denial.
+/// A report, a denial, or the detail of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportOrDenial {
     /// State of an order.
     Report(ExecutionReport),
     /// Denial of a request.
     Denied(OrderDenied),
+    /// Detail of the report before it.
+    Detail(ReportDetail),
 }
 
 /// A report or a denial that an OMS sent, with its place in a stream.
@@ -77,9 +79,11 @@ impl SentReport {
         let head = match &self.answer {
             ReportOrDenial::Report(report) => head(self.session, report),
             ReportOrDenial::Denied(denied) => denial_line(self.session, denied),
+            ReportOrDenial::Detail(detail) => detail_line(self.session, detail),
         };
         let mut line = format!("{} {}", self.number, head.trim_end());
-        for (key, value) in fields.iter().filter(|(key, _)| !IN_HEAD.contains(key)) {
+        let is_detail = matches!(self.answer, ReportOrDenial::Detail(_));
+        for (key, value) in fields.iter().filter(|(key, _)| !is_detail && !IN_HEAD.contains(key)) {
             line.push_str(&format!(" {key}={value}"));
         }
         if let Some(number) = self.session_number {
@@ -139,6 +143,14 @@ impl SentReport {
                 fields.extend(why);
                 (name, fields)
             }
+            ReportOrDenial::Detail(detail) => {
+                let (name, mut fields) = read(Kind::ReportDetail.code(), detail.as_bytes()).unwrap_or_default();
+                let order = fields.iter_mut().find(|(key, _)| *key == "order_id");
+                if let Some((_, value)) = order {
+                    *value = MessageFieldValue::Text(order_id(detail.order_id));
+                }
+                (name, fields)
+            }
         }
     }
 }
@@ -182,6 +194,31 @@ pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
     };
     let (order, client) = (order_id(denied.order_id), denied.client_order_id.0);
     format!("{order} session={session} client_order_id={client} denied: {why}{measure}\n")
+}
+
+/// Returns the line of a report's detail, with all that the exchange has sent.
+pub fn detail_line(session: u16, detail: &ReportDetail) -> String {
+    let mut line = format!("{} session={session} detail", order_id(detail.order_id));
+    if detail.exec_id.0 != 0 {
+        line.push_str(&format!(" exec_id={}", detail.exec_id.0));
+    }
+    let currency = detail.fee_currency.as_str();
+    if !currency.is_empty() {
+        line.push_str(&format!(" fee={} {currency}", Notional(detail.fee())));
+    }
+    if let Some(role) = detail.liquidity().filter(|&role| role != Liquidity::Unknown) {
+        line.push_str(&format!(" {}", code_name(role)));
+    }
+    for (name, ns) in [("venue_received", detail.venue_received_ns), ("venue_sent", detail.venue_sent_ns)] {
+        if ns != 0 {
+            line.push_str(&format!(" {name}={}", moment(ns)));
+        }
+    }
+    let text = detail.text();
+    if !text.is_empty() {
+        line.push_str(&format!(" text={text:?}"));
+    }
+    line + "\n"
 }
 
 /// Makes a field of a limit or a value: a time in nanoseconds has the second name, anything else the first.

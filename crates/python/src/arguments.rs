@@ -70,6 +70,7 @@ pub fn time_in_force_name(time_in_force: TimeInForce) -> &'static str {
         TimeInForce::GoodTillCancel => "gtc",
         TimeInForce::ImmediateOrCancel => "ioc",
         TimeInForce::FillOrKill => "fok",
+        TimeInForce::GoodTillDate => "gtd",
     }
 }
 

@@ -144,6 +144,8 @@ columns! {
         status: StringBuilder = append_value(row.status.word()),
         updated_utc: Nullable<Times> = push_known(row.updated_ns),
         reason: Nullable<StringBuilder> = append_option(row.reason.as_deref()),
+        expires_utc: Nullable<Times> = push_known(row.expires_ns),
+        client_id: Nullable<StringBuilder> = append_option(row.text_id.map(|text_id| text_id.to_string())),
     }
 }
 

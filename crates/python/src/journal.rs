@@ -17,7 +17,7 @@ use tickpath_clock::Calibration;
 use tickpath_log::{LogOpenError, LogPath};
 use tickpath_market::{
     ExecType, ExecutionReport, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect, Request,
-    SelfTradeMode, Side, TimeInForce, TradeMode, VenueId,
+    SelfTradeMode, Side, TextId, TimeInForce, TradeMode, VenueId,
 };
 use tickpath_oms_core::{At, Config, Core, Denial, Departure, Envelope, Input, Output};
 use tickpath_oms_journal::JournalError;
@@ -244,6 +244,10 @@ struct RequestTerms {
     original_order_id: u64,
     price: Option<i64>,
     quantity: Option<i64>,
+    /// Text id of the order.
+    text_id: Option<TextId>,
+    /// End time of a good-till-date order; zero for any other request.
+    expire_ns: u64,
 }
 
 impl RequestTerms {
@@ -261,6 +265,14 @@ impl RequestTerms {
             }
             Request::Status(status) => about("status", status.original.0),
             Request::MassCancel(_) => about("mass_cancel", 0),
+            Request::Extended(extended) => {
+                let text_id = Some(extended.text_id).filter(|text_id| !text_id.is_none());
+                Self { text_id, expire_ns: extended.expire_ns, ..Self::of_order("new", &extended.order) }
+            }
+            Request::ByTextId(named) => {
+                let name = if named.is_status() { "status" } else { "cancel" };
+                Self { text_id: Some(named.text_id), ..about(name, 0) }
+            }
         }
     }
 
@@ -288,6 +300,7 @@ columns! {
         client_order_id: UInt64Builder = append_value(pending.request.client_order_id().0),
         original: Nullable<UInt64Builder> = append_option(nonzero(terms.original)),
         original_order_id: Nullable<UInt64Builder> = append_option(nonzero(terms.original_order_id)),
+        client_id: Nullable<StringBuilder> = append_option(terms.text_id.map(|text_id| text_id.to_string())),
         symbol: UInt32Builder = append_value(pending.request.symbol().0),
         account: UInt32Builder = append_value(pending.request.account().0),
         side: CodeColumn<Side> = push(terms.order.map(|order| order.side)),
@@ -295,6 +308,7 @@ columns! {
         price: Nullable<Decimals> = push_known(terms.price),
         order_type: CodeColumn<OrderType> = push(terms.order.map(|order| order.order_type)),
         time_in_force: CodeColumn<TimeInForce> = push(terms.order.map(|order| order.time_in_force)),
+        expire_ns: Nullable<UInt64Builder> = append_option(nonzero(terms.expire_ns)),
         position_effect: CodeColumn<PositionEffect> = push(terms.order.map(|order| order.position_effect)),
         post_only: Nullable<BooleanBuilder> = append_option(terms.instruction(NewOrder::POST_ONLY)),
         reduce_only: Nullable<BooleanBuilder> = append_option(terms.instruction(NewOrder::REDUCE_ONLY)),

@@ -8,7 +8,7 @@
 //!                     ├───subscribe──> MultiSubscriber ── for, poll ───────> (topic, event) of several Subscribers
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
-//!   orders(url, user, …) ──> Orders ─ submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | InDoubt | Notice
+//!   orders(url, user, …) ──> Orders ─ submit, cancel, replace; for, poll ─> Report | ReportDetail | … | Notice
 //!   trade(strategy, …) ── the loop of tickpath.run, between a Subscriber and Orders
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //!   lab.hop(name) ──> Hop ── with, since, between ──> lab.hops(): a result file
@@ -50,6 +50,7 @@ mod hop;
 mod journal;
 mod multi;
 mod notifier;
+mod order_arguments;
 mod order_book;
 mod orders;
 mod payload;
@@ -85,7 +86,7 @@ mod _native {
         orders::{PyOrders, open_orders},
         queue::{PyPulled, PyPuller, PyPusher},
         recording::{PyRecording, open_recording},
-        report::{InDoubt, NotTaken, PyDenial, PyNotice, PyReport},
+        report::{InDoubt, NotTaken, PyDenial, PyNotice, PyReport, PyReportDetail},
         strategy::trade,
         table::PyTable,
         topic::{PyPublisher, PySubscriber},

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   orders() ── logs on ──> Orders ── submit, cancel, replace ──> a request's id, at once; it never waits
-//!                             └────── for, poll, wait ──────────> Report | Gap | NotTaken | InDoubt | Notice
+//!                             └────── for, poll, wait ──────────> Report, ReportDetail, Gap, NotTaken, InDoubt, Notice
 //! ```
 //! `PyOrders` is an [`ObjectHandle`] of a [`tickpath_oms_client::Client`], which keeps the session across lost
 //! connections. Nothing runs in the background, so the program must poll or wait more often than its heartbeat time. A
@@ -25,10 +25,10 @@ use pyo3::types::PyList;
 use tickpath_bus::url::redact_logins;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ConditionalOrder, MassCancel, MassCancelType, NewOrder, OrderType, Price,
-    Quantity, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce,
+    AccountId, ClientOrderId, MassCancel, MassCancelType, NewOrder, OrderType, Price, Quantity, ReplaceConditional,
+    ReplaceOrder, Request, Side, SymbolId, TextId, TimeInForce,
 };
-use tickpath_oms_client::{Client, ClientError, ClientEvent, ClientSendError, Config, InstrumentRow, Since};
+use tickpath_oms_client::{Client, ClientError, ClientEvent, ClientSendError, Config, Since};
 
 use crate::arguments::{
     GivenSymbol, cause_of, instructed_order, milliseconds, order_type_name, since_name, time_in_force_name,
@@ -39,6 +39,7 @@ use crate::clock::host_clock;
 use crate::error::{ErrorClass, not_sent, session_ended};
 use crate::event::Units;
 use crate::handle::{MAX_TURN_NS, ObjectHandle};
+use crate::order_arguments::{OrderFields, OrderName, symbols_of};
 use crate::report::{BufferedSessionEvent, PyReport};
 use crate::subscription::MAX_EVENTS;
 use crate::topic::{MaxEvents, timeout_of};
@@ -93,30 +94,12 @@ pub fn open_orders(
     let (client, rows) = connected.map_err(|e: ClientError| ErrorClass::ConnectError.raise(py, &e.to_string()))?;
     let symbols = symbols_of(symbols, rows)?;
     let place = format!("session {} {of_user}", client.welcome().session);
-    let (waiting, book) = (VecDeque::new(), SessionBook::default());
-    let is_awaited = false;
-    let session = BufferedSession { client, waiting, book, is_awaited, live_from: 0, next_id: first_id, ended: None };
+    let (waiting, book, text_ids) = (VecDeque::new(), SessionBook::default(), HashMap::new());
+    let (is_awaited, live_from, next_id, ended) = (false, 0, first_id, None);
+    let session = BufferedSession { client, waiting, book, text_ids, is_awaited, live_from, next_id, ended };
     let (handle, is_run) = (ObjectHandle::new("session", place, session), AtomicBool::new(false));
     let requests = AtomicU64::new(0);
     Ok(PyOrders { handle, is_run, requests, clock, account: AccountId(account), symbols })
-}
-
-/// Merges the symbol names of the OMS with those of the caller.
-fn symbols_of(
-    given: Option<HashMap<String, u32>>,
-    rows: Option<Vec<InstrumentRow>>,
-) -> PyResult<HashMap<String, SymbolId>> {
-    let named = |row: InstrumentRow| (row.name().to_owned(), SymbolId(row.symbol));
-    let mut symbols: HashMap<String, SymbolId> = rows.unwrap_or_default().into_iter().map(named).collect();
-    for (name, number) in given.unwrap_or_default() {
-        if let Some(SymbolId(has)) = symbols.insert(name.clone(), SymbolId(number)).filter(|has| has.0 != number) {
-            return Err(PyValueError::new_err(format!(
-                "{name} is symbol {has} at the OMS and {number} in symbols=; leave symbols out, or give the instruments \
-                 of this OMS"
-            )));
-        }
-    }
-    Ok(symbols)
 }
 
 /// A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with` block,
@@ -139,6 +122,8 @@ struct BufferedSession {
     waiting: VecDeque<BufferedSessionEvent>,
     /// Open orders and positions by the reports returned so far.
     book: SessionBook,
+    /// Text ids by the OMS's id of the order, of all orders of the session that have one.
+    text_ids: HashMap<u64, TextId>,
     /// A task is waiting for an event.
     is_awaited: bool,
     /// Reports from this number on are live.
@@ -170,8 +155,13 @@ impl BufferedSession {
 
     /// Polls the client once; returns the number of events.
     fn poll_client(&mut self) -> Result<usize, ClientError> {
-        let Self { client, waiting, live_from, ended, .. } = self;
+        let Self { client, waiting, text_ids, live_from, ended, .. } = self;
         let polled = client.poll(|event| {
+            if let ClientEvent::Extension { extension, .. } = &event
+                && !extension.text_id.is_none()
+            {
+                text_ids.insert(extension.order_id.0, extension.text_id);
+            }
             if let ClientEvent::Connected(welcome) = &event {
                 *live_from = welcome.live_report;
             }
@@ -324,14 +314,17 @@ impl PyOrders {
     }
 
     /// Sends a new order; returns the id for `cancel` and `replace`. A 'limit' order has a price, a 'market' order
-    /// None; the order works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event that the order answers. `id` is
-    /// an id of your own, new in this session today, and so known before the call, whatever interrupts it. With a
-    /// `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds. The venue rejects a
-    /// `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
+    /// None; the order works for the 'day', 'gtc', 'gtd', 'ioc' or 'fok'. `cause` is the event that the order answers.
+    /// `id` is an id of your own, new in this session today, and so known before the call, whatever interrupts it. With
+    /// a `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds. The venue rejects
+    /// a `post_only` order that would trade at once, and a `reduce_only` order only reduces a position. `self_trade`
     /// names the order to cancel instead of a trade between two orders of one owner, None leaves that to the account's
     /// setting at the venue; `trade_mode` is the margin, None as the instrument requires. The simulated exchange knows
-    /// `post_only` alone, and rejects an order with any of the others.
-    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None, id = None, trigger = None, post_only = false, reduce_only = false, self_trade = None, trade_mode = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None, id=None, trigger=None, post_only=False, reduce_only=False, self_trade=None, trade_mode=None)")]
+    /// `post_only` alone, and rejects an order with any of the others. `client_id` is a text of your own, up to 36
+    /// printable characters, which no open order of the account has. `expire_ns` is the end of a 'gtd' order, in
+    /// nanoseconds since the Unix epoch: the OMS cancels the order then, and reports it as expired. An order with a
+    /// `trigger` has neither.
+    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None, id = None, trigger = None, post_only = false, reduce_only = false, self_trade = None, trade_mode = None, client_id = None, expire_ns = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None, id=None, trigger=None, post_only=False, reduce_only=False, self_trade=None, trade_mode=None, client_id=None, expire_ns=None)")]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn submit(
         &self,
@@ -349,11 +342,14 @@ impl PyOrders {
         reduce_only: bool,
         self_trade: Option<&str>,
         trade_mode: Option<&str>,
+        client_id: Option<&str>,
+        expire_ns: Option<u64>,
     ) -> PyResult<u64> {
         let side = (side.extract().ok().and_then(Side::from_code))
             .ok_or_else(|| PyValueError::new_err(format!("{side} is no side; give tickpath.BUY or SELL")))?;
         let order_type = by_name("order_type", order_type, OrderType::ALL, order_type_name)?;
         let time_in_force = by_name("time_in_force", time_in_force, TimeInForce::ALL, time_in_force_name)?;
+        let fields = OrderFields::of(client_id, expire_ns, time_in_force, trigger.is_some())?;
         let price = match (order_type, price) {
             (OrderType::Limit, Some(price)) => Price(price.0),
             (OrderType::Market, None) => Price::ZERO,
@@ -377,21 +373,21 @@ impl PyOrders {
             ..instructed
         };
         let trigger = trigger.map(|trigger| trigger.to_market(|symbol| self.symbol(symbol))).transpose()?;
-        self.send(py, id, |client_order_id| {
-            let order = NewOrder { client_order_id, ..order };
-            match trigger {
-                Some(trigger) => Request::Conditional(ConditionalOrder { order, trigger }),
-                None => Request::New(order),
-            }
-        })
+        self.send(py, id, |client_order_id| fields.request(NewOrder { client_order_id, ..order }, trigger))
     }
 
-    /// Requests the cancellation of an order, by the id that `submit` returned; returns the id of this request.
-    #[pyo3(signature = (id, *, cause = None))]
-    fn cancel(&self, py: Python<'_>, id: u64, cause: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
-        let (original, cause) = (ClientOrderId(id), cause_of(cause)?);
-        let cancel = CancelOrder { original, cause, account: self.account, ..CancelOrder::default() };
-        self.send(py, None, |client_order_id| Request::Cancel(CancelOrder { client_order_id, ..cancel }))
+    /// Requests the cancellation of an order, by the id that `submit` returned, or by the `client_id` of an order of
+    /// any session of the account: its latest order with this text. Returns the id of this request.
+    #[pyo3(signature = (id = None, *, cause = None, client_id = None), text_signature = "(self, id=None, *, cause=None, client_id=None)")]
+    fn cancel(
+        &self,
+        py: Python<'_>,
+        id: Option<u64>,
+        cause: Option<&Bound<'_, PyAny>>,
+        client_id: Option<&str>,
+    ) -> PyResult<u64> {
+        let (cause, name, account) = (cause_of(cause)?, OrderName::of(id, client_id)?, self.account);
+        self.send(py, None, |client_order_id| name.cancel(client_order_id, account, cause))
     }
 
     /// Requests another price and total quantity of an order, the filled quantity included, by the id that `submit`
@@ -434,12 +430,20 @@ impl PyOrders {
         self.send(py, None, |client_order_id| Request::MassCancel(MassCancel { client_order_id, ..cancel }))
     }
 
-    /// Queries the state of an order at the OMS, by the id that `submit` returned; returns the id of this request. The
-    /// answer is a Report whose `exec_type` is 'order_status', with the id of this request as its `client_order_id`.
-    fn status(&self, py: Python<'_>, id: u64) -> PyResult<u64> {
-        let (original, account) = (ClientOrderId(id), self.account);
-        let status = StatusRequest { original, account, ..StatusRequest::default() };
-        self.send(py, None, |client_order_id| Request::Status(StatusRequest { client_order_id, ..status }))
+    /// Queries the state of an order at the OMS, by the id that `submit` returned, or by the `client_id` of an order of
+    /// any session of the account: its latest order with this text. Returns the id of this request. The answer is a
+    /// Report whose `exec_type` is 'order_status', with the id of this request as its `client_order_id`.
+    #[pyo3(signature = (id = None, *, client_id = None), text_signature = "(self, id=None, *, client_id=None)")]
+    fn status(&self, py: Python<'_>, id: Option<u64>, client_id: Option<&str>) -> PyResult<u64> {
+        let (name, account) = (OrderName::of(id, client_id)?, self.account);
+        self.send(py, None, |client_order_id| name.status(client_order_id, account))
+    }
+
+    /// Returns the `client_id` of an order by the OMS's id of the order, a report's `order_id`; None if the order has
+    /// none, or if the OMS has not reported the order to this session yet.
+    fn client_id(&self, py: Python<'_>, order_id: u64) -> PyResult<Option<String>> {
+        let found = self.handle.with(py, |session| session.text_ids.get(&order_id).copied())?;
+        Ok(found.map(|text_id| text_id.to_string()))
     }
 
     /// Open orders, by the id that `submit` returned, each with its last report, according to the reports returned so

@@ -7,7 +7,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tickpath_market::{
-    ExecType, ExecutionReport, ManualOrderIndicator, OrdStatus, OrderDenied, Price, Quantity, Request, Side,
+    ExecType, ExecutionReport, Liquidity, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, Price, Quantity,
+    ReportDetail, Request, Side,
 };
 use tickpath_oms_blotter::snake_case;
 use tickpath_oms_client::ClientEvent;
@@ -83,6 +84,34 @@ pub struct PyDenial {
     value: i128,
 }
 
+/// The detail of a report, which the exchange sent beside it. It follows its report, which has the same `order_id` and
+/// `exec_id`; most reports have none.
+#[pyclass(name = "ReportDetail", frozen, get_all, eq, hash, module = "tickpath")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PyReportDetail {
+    /// Sequence number of the detail in the session; details are numbered apart from reports.
+    number: u64,
+    /// Time at which the OMS sent the detail, in ticks of its host's clock.
+    stamp: u64,
+    /// The OMS's id of the order.
+    order_id: u64,
+    /// The venue's id of the fill; 0 if the report is no fill.
+    exec_id: u64,
+    /// Fee of the fill, in 10⁻¹⁶ of its currency; negative for a rebate.
+    fee: i128,
+    /// Currency of the fee; empty if there is no fee.
+    fee_currency: String,
+    /// Role of the order in the fill: 'maker', 'taker' or 'unknown'.
+    liquidity: &'static str,
+    /// Time at which the exchange received the request or made the event, in nanoseconds since the Unix epoch; 0 if
+    /// unknown.
+    venue_received_ns: u64,
+    /// Time at which the exchange sent the report, in nanoseconds since the Unix epoch; 0 if unknown.
+    venue_sent_ns: u64,
+    /// The exchange's reason, as its text; empty if there is none.
+    text: String,
+}
+
 /// A request that the OMS did not accept, and never will; the client does not send it again by itself.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -154,6 +183,10 @@ by_fields! {
     ]
 }
 by_fields!(PyDenial, [code, limit, value]);
+by_fields! {
+    PyReportDetail,
+    [number, stamp, order_id, exec_id, fee, fee_currency, liquidity, venue_received_ns, venue_sent_ns, text]
+}
 by_fields!(NotTaken, [client_order_id, request]);
 by_fields!(InDoubt, [client_order_id, request]);
 by_fields!(PyNotice, [what, sentence]);
@@ -200,6 +233,7 @@ impl NamedField for &'static str {
         let mut known: Vec<&str> = match name {
             "exec_type" => (0..=u8::MAX).map(exec_type).chain(["denied"]).collect(),
             "status" => (0..=u8::MAX).map(status).collect(),
+            "liquidity" => (0..=u8::MAX).map(liquidity).collect(),
             "request" => REQUESTS.to_vec(),
             _ => NOTICES.to_vec(),
         };
@@ -340,6 +374,47 @@ impl PyDenial {
     }
 }
 
+#[pymethods]
+impl PyReportDetail {
+    /// Creates a detail, for a test of `on_detail`: of the fields that are not given, `liquidity` is 'unknown', and all
+    /// others are 0 or empty.
+    #[new]
+    #[pyo3(signature = (**fields))]
+    fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Self::of(0, 0, &ReportDetail::default()).with(fields)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<PickleState<'py>> {
+        Ok(((), self.fields(py)?))
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { number, order_id, exec_id, fee, fee_currency, liquidity, text, .. } = self;
+        let fee = Notional(*fee);
+        format!(
+            "ReportDetail(number={number}, order_id={order_id}, exec_id={exec_id}, fee={fee} {fee_currency}, \
+             liquidity='{liquidity}', text={text:?})"
+        )
+    }
+}
+
+impl PyReportDetail {
+    fn of(number: u64, stamp: u64, detail: &ReportDetail) -> Self {
+        Self {
+            number,
+            stamp,
+            order_id: detail.order_id.0,
+            exec_id: detail.exec_id.0,
+            fee: detail.fee(),
+            fee_currency: detail.fee_currency.as_str().to_owned(),
+            liquidity: liquidity(detail.liquidity),
+            venue_received_ns: detail.venue_received_ns,
+            venue_sent_ns: detail.venue_sent_ns,
+            text: detail.text().into_owned(),
+        }
+    }
+}
+
 /// Generates the methods of an event about a request.
 macro_rules! request_event {
     ($class:ident) => {
@@ -370,8 +445,9 @@ request_event!(InDoubt);
 /// Returns a request's id, and the name of the call that made it.
 fn request_name(request: &Request) -> (u64, &'static str) {
     let call = match request {
-        Request::New(_) | Request::Conditional(_) => "submit",
-        Request::Cancel(_) | Request::MassCancel(_) => "cancel",
+        Request::New(_) | Request::Conditional(_) | Request::Extended(_) => "submit",
+        Request::ByTextId(named) if named.is_status() => "status",
+        Request::Cancel(_) | Request::MassCancel(_) | Request::ByTextId(_) => "cancel",
         Request::Replace(_) | Request::ReplaceConditional(_) => "replace",
         Request::Status(_) => "status",
     };
@@ -414,6 +490,7 @@ impl PyNotice {
 /// An event of a session that is no Python object yet.
 pub enum BufferedSessionEvent {
     Report(PyReport),
+    Detail(Box<PyReportDetail>),
     Gap(PyGap),
     NotTaken(NotTaken),
     InDoubt(InDoubt),
@@ -431,6 +508,9 @@ impl BufferedSessionEvent {
             }
             ClientEvent::Denied { number, stamp, denial } => {
                 Some(Self::Report(PyReport::of_denial(number, stamp, number >= live_from, &denial)))
+            }
+            ClientEvent::Detail { number, stamp, detail } => {
+                Some(Self::Detail(Box::new(PyReportDetail::of(number, stamp, &detail))))
             }
             ClientEvent::Gap { from, to } => Some(Self::Gap(PyGap::of(to.saturating_sub(from)))),
             ClientEvent::NotTaken { request, .. } => {
@@ -456,7 +536,9 @@ impl BufferedSessionEvent {
                 "forgotten",
                 format!("the OMS has lost requests {from} to {to}; `tickpath orders` shows the open orders"),
             ),
-            ClientEvent::Copied { .. }
+            // The session keeps the text id, for `Orders.client_id`.
+            ClientEvent::Extension { .. }
+            | ClientEvent::Copied { .. }
             | ClientEvent::Duplicate { .. }
             | ClientEvent::CommandAnswered(_)
             | ClientEvent::OrderRow { .. }
@@ -469,6 +551,7 @@ impl BufferedSessionEvent {
     pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(match self {
             Self::Report(report) => Py::new(py, *report)?.into_any(),
+            Self::Detail(detail) => Py::new(py, (**detail).clone())?.into_any(),
             Self::Gap(gap) => Py::new(py, *gap)?.into_any(),
             Self::NotTaken(request) => Py::new(py, *request)?.into_any(),
             Self::InDoubt(request) => Py::new(py, *request)?.into_any(),
@@ -490,5 +573,10 @@ fn exec_type(code: u8) -> &'static str {
 
 fn status(code: u8) -> &'static str {
     static NAMES: LazyLock<[&str; 256]> = LazyLock::new(|| names(OrdStatus::from_code));
+    NAMES[usize::from(code)]
+}
+
+fn liquidity(code: u8) -> &'static str {
+    static NAMES: LazyLock<[&str; 256]> = LazyLock::new(|| names(Liquidity::from_code));
     NAMES[usize::from(code)]
 }

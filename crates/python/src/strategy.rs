@@ -4,6 +4,7 @@
 //!   Subscriber ── TopOfBook, Trade ──────────────> on_tick ───┐
 //!              └─ Message, Foreign, Gap ─────────> on_other   ├─ STOP ends the run, and so does an exception
 //!   Orders ────── Report ────────────────────────> on_report  │
+//!          ├───── ReportDetail ──────────────────> on_detail  │
 //!          └───── NotTaken, InDoubt, Notice, Gap ─> on_notice ┘
 //! ```
 //! Events are taken out one at a time, so that all events after the one that ends the run stay unread. The session is
@@ -23,7 +24,7 @@ use crate::clock::host_clock;
 use crate::error::ErrorClass;
 use crate::event::{PyTopOfBook, PyTrade};
 use crate::orders::PyOrders;
-use crate::report::{PyNotice, PyReport};
+use crate::report::{PyNotice, PyReport, PyReportDetail};
 use crate::topic::{PySubscriber, timeout_of};
 
 /// The longest sleep for ticks of one topic: neither a report nor a tick of another topic ends it.
@@ -204,9 +205,15 @@ impl<'py> StrategyRun<'_, 'py> {
         for _ in 0..MAX_SESSION_EVENTS {
             let Some(event) = self.orders.get().next_event(py)? else { return self.check_waiting_order(py) };
             let event = event.into_bound(py);
-            let is_report = event.is_instance_of::<PyReport>();
+            let method = if event.is_instance_of::<PyReport>() {
+                intern!(py, "on_report")
+            } else if event.is_instance_of::<PyReportDetail>() {
+                intern!(py, "on_detail")
+            } else {
+                intern!(py, "on_notice")
+            };
             self.count(&event)?;
-            if self.call_strategy(if is_report { intern!(py, "on_report") } else { intern!(py, "on_notice") }, event)? {
+            if self.call_strategy(method, event)? {
                 return Ok(true);
             }
         }

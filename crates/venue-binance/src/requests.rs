@@ -75,6 +75,16 @@ impl LineSession {
                 self.refuse_new(number, &new.order, TRIGGERS);
                 Ok(())
             }
+            Request::Extended(new) => {
+                self.refuse_new(number, &new.order, "text ids are the OMS's work");
+                Ok(())
+            }
+            Request::ByTextId(named) => {
+                let (symbol, account, request) = (named.symbol, named.account, named.client_order_id.0);
+                let asked = RefusedRequest { order: 0, request, symbol, account };
+                self.refuse_change(number, RequestKind::Cancel, &asked, "text ids are the OMS's work");
+                Ok(())
+            }
             Request::ReplaceConditional(rearm) => {
                 let (order, request) = (rearm.original.0, rearm.client_order_id.0);
                 let asked = RefusedRequest { order, request, symbol: rearm.symbol, account: rearm.account };

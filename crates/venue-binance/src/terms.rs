@@ -51,6 +51,7 @@ impl OrderTerms {
             (OrderType::Limit, TimeInForce::Day | TimeInForce::GoodTillCancel, false) => ("LIMIT", "GTC"),
             (OrderType::Limit, TimeInForce::ImmediateOrCancel, false) => ("LIMIT", "IOC"),
             (OrderType::Limit, TimeInForce::FillOrKill, false) => ("LIMIT", "FOK"),
+            (_, TimeInForce::GoodTillDate, false) => return Err("spot has no end times: the OMS cancels the order"),
             (OrderType::Market, TimeInForce::FillOrKill, false) => {
                 return Err("a market order fills as far as possible, never all or nothing");
             }

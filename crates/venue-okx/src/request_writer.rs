@@ -78,9 +78,12 @@ impl RequestWriter {
                 self.write_cancel(number, cancel, instrument);
                 Ok(())
             }
-            Request::Conditional(_) | Request::ReplaceConditional(_) | Request::MassCancel(_) | Request::Status(_) => {
-                Err(NOT_AT_OKX)
-            }
+            Request::Conditional(_)
+            | Request::ReplaceConditional(_)
+            | Request::MassCancel(_)
+            | Request::Status(_)
+            | Request::Extended(_)
+            | Request::ByTextId(_) => Err(NOT_AT_OKX),
         }
     }
 
@@ -203,6 +206,8 @@ fn order_type(new: &NewOrder) -> Option<&'static str> {
             Some("market")
         }
         (OrderType::Market, TimeInForce::FillOrKill, false) | (_, _, true) => None,
+        // OKX has no end times: the OMS cancels a good-till-date order, and sends none as such.
+        (_, TimeInForce::GoodTillDate, false) => None,
     }
 }
 

@@ -317,9 +317,10 @@ impl TradingSession {
         let (operation, order, side) = match request {
             Request::New(new) => (OrderOperation::Place, id, new.side),
             Request::Conditional(conditional) => (OrderOperation::Place, id, conditional.order.side),
+            Request::Extended(extended) => (OrderOperation::Place, id, extended.order.side),
             Request::Replace(replace) => (OrderOperation::Amend, replace.original.0, side_of(replace.original.0)),
             Request::Cancel(cancel) => (OrderOperation::Cancel, cancel.original.0, side_of(cancel.original.0)),
-            Request::ReplaceConditional(_) | Request::MassCancel(_) | Request::Status(_) => {
+            Request::ReplaceConditional(_) | Request::MassCancel(_) | Request::Status(_) | Request::ByTextId(_) => {
                 (OrderOperation::Cancel, 0, 0)
             }
         };

@@ -337,7 +337,7 @@ impl RequestedTerms {
             OrderType::Limit => OrderKind::Limit,
         };
         let time_in_force = match order.time_in_force {
-            TimeInForce::Day | TimeInForce::GoodTillCancel => "GTC",
+            TimeInForce::Day | TimeInForce::GoodTillCancel | TimeInForce::GoodTillDate => "GTC",
             TimeInForce::ImmediateOrCancel => "IOC",
             TimeInForce::FillOrKill => "FOK",
         };

@@ -69,7 +69,7 @@ impl OrderNote {
             (OrderType::Limit, _) if order.post_only => "post_only",
             (OrderType::Limit, TimeInForce::FillOrKill) => "fok",
             (OrderType::Limit, TimeInForce::ImmediateOrCancel) => "ioc",
-            (OrderType::Limit, TimeInForce::Day | TimeInForce::GoodTillCancel) => "limit",
+            (OrderType::Limit, TimeInForce::Day | TimeInForce::GoodTillCancel | TimeInForce::GoodTillDate) => "limit",
         };
         let trade_mode = if is_derivative { "cross" } else { "cash" };
         Self { order_type: order_type.to_owned(), trade_mode: trade_mode.to_owned(), ..Self::default() }

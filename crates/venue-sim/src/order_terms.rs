@@ -62,6 +62,8 @@ pub(crate) fn read_terms(new: &NewOrder, symbols: usize) -> Result<OrderTerms, R
         (TimeInForce::FillOrKill, _) => RemainderPolicy::FillOrExpire,
         (TimeInForce::ImmediateOrCancel, _) | (_, OrderType::Market) => RemainderPolicy::Expires,
         (TimeInForce::Day | TimeInForce::GoodTillCancel, OrderType::Limit) => RemainderPolicy::Rests,
+        // A plain order has no end time: its check has refused it.
+        (TimeInForce::GoodTillDate, OrderType::Limit) => return Err(RejectReason::UnknownCode),
     };
     if is_post_only(new) && remainder != RemainderPolicy::Rests {
         return Err(RejectReason::PostOnly);

@@ -133,7 +133,8 @@ impl OrderOwners {
             }
             Request::Status(status) => (&mut status.original.0, false),
             Request::ReplaceConditional(replace) => (&mut replace.original.0, false),
-            Request::MassCancel(_) => return ResolvedRequest::default(),
+            Request::Extended(new) => (&mut new.order.client_order_id.0, true),
+            Request::MassCancel(_) | Request::ByTextId(_) => return ResolvedRequest::default(),
         };
         let (name, owner) = (*id, self.owner_of(route));
         *id = self.venue_id(owner, name, is_new);

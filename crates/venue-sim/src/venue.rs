@@ -2,7 +2,7 @@
 
 use tickpath_market::{
     CancelOrder, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, Price, Quantity,
-    ReplaceConditional, ReplaceOrder, Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
+    ReplaceConditional, ReplaceOrder, Request, Side, SymbolId, TextIdRequest, TopOfBook, VenueId, VenueOrderId,
 };
 
 use crate::fills::DayFills;
@@ -113,8 +113,14 @@ impl SimVenue {
             Request::Replace(replace) => self.replace(stamp, replace, reports),
             Request::Status(status) => self.status(stamp, status, is_mine, reports),
             Request::MassCancel(all) => self.cancel_all(stamp, all, is_mine, reports),
-            // Triggers are the OMS's work: the venue arms no conditional order.
+            // Triggers and text ids are the OMS's work.
             Request::Conditional(new) => self.refuse(stamp, &new.order, reports),
+            Request::Extended(new) => self.refuse(stamp, &new.order, reports),
+            Request::ByTextId(named) => {
+                let TextIdRequest { client_order_id, symbol, account, .. } = *named;
+                let nothing = CancelOrder { client_order_id, symbol, account, ..CancelOrder::default() };
+                self.cancel(stamp, &nothing, reports);
+            }
             Request::ReplaceConditional(rearm) => {
                 let ReplaceConditional { client_order_id, symbol, account, .. } = *rearm;
                 let nothing = ReplaceOrder { client_order_id, symbol, account, ..ReplaceOrder::default() };

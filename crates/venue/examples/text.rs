@@ -189,6 +189,7 @@ fn write(number: u64, request: &Request) -> String {
         Request::Status(status) => format!("STATUS {number} id={id} order={}\n", status.original.0),
         Request::MassCancel(all) => format!("MASSCANCEL {number} id={id} account={}\n", all.account.0),
         Request::Conditional(_) | Request::ReplaceConditional(_) => unreachable!("an armed order stays at its OMS"),
+        Request::Extended(_) | Request::ByTextId(_) => unreachable!("a text id stays at its OMS"),
     }
 }
 

@@ -76,7 +76,8 @@ pub trait Line: Send {
     /// [`ConnectionLost`].
     fn connect(&mut self, resume: &ResumeState);
 
-    /// Sends a request. On return the bytes are with the operating system, or wait in the line if its buffer is full.
+    /// Sends a request. On return the bytes are with the operating system, or wait in the line if its buffer is full. A
+    /// good-till-date order comes as good till canceled, because the OMS cancels it at its end time.
     fn send(&mut self, number: u64, stamp: u64, request: &Request) -> Result<(), LineSendError>;
 
     /// Confirms that all reports below this number are journaled, so that the venue need not keep them.

@@ -16,9 +16,13 @@ use tickpath_market::{
 use tickpath_oms_client::{Client, ClientEvent, Config};
 use tickpath_oms_server::settings::Settings;
 
+use crate::detail_line::DetailLine;
+
 /// Variables that make this program an OMS or an exchange, and name the folder of its files.
 const ROLE: &str = "TICKPATH_TEST_ROLE";
 const FOLDER: &str = "TICKPATH_TEST_FOLDER";
+/// Role of an OMS whose venue is reached by a line with details.
+pub(crate) const WITH_DETAILS: &str = "oms-with-details";
 
 /// BTCUSDT in the initial table of instruments.
 pub(crate) const SYMBOL: u32 = 1;
@@ -54,7 +58,11 @@ fn process() {
         ticks = Reader::open(&topic, ReaderStart::Oldest, Registration::Registered).ok();
         sleep_ns(1_000_000);
     }
-    let (config, server) = (settings.config(), settings.server(events));
+    let (mut config, server) = (settings.config(), settings.server(events));
+    if role == WITH_DETAILS {
+        config.lanes.venues.clear();
+        config.lanes.lines = vec![DetailLine::default().config()];
+    }
     let ran = tickpath_oms_server::run(clock, &config, &server, ticks, &AtomicBool::new(false), || {});
     panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
 }
@@ -127,7 +135,7 @@ impl Desk {
     }
 
     /// Waits until the OMS listens and has a reference price: before that it denies orders.
-    fn await_orders(&self) {
+    pub(crate) fn await_orders(&self) {
         let mut connected = None;
         wait_until(|| {
             let config = Config { session: Some(3), ..Config::new(self.url("unix"), USER, PASSWORD) };
@@ -151,7 +159,7 @@ impl Desk {
             client.send(&Request::New(order)).expect("it is connected");
             client.wait(50_000_000);
             let polled = client.poll(|event| {
-                let is_it = |code: u8| code == ExecType::Expired.code();
+                let is_it = |code: u8| [ExecType::Expired, ExecType::Trade].map(ExecType::code).contains(&code);
                 has_passed |= matches!(event, ClientEvent::Report { report, .. } if is_it(report.exec_type));
             });
             polled.expect("it is connected");

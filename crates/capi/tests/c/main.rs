@@ -15,6 +15,8 @@ use tickpath_log::LogPath;
 
 mod books;
 mod desk;
+#[path = "../../../oms-server/tests/it/detail_line.rs"]
+mod detail_line;
 mod misuse;
 mod orders;
 

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use tickpath_bus::{Policy, TopicConfig};
-use tickpath_market::{ExecType, Kind, OrdStatus, Price, Quantity, SymbolId, TopOfBook, Trade};
+use tickpath_market::{ExecType, Kind, Liquidity, OrdStatus, Price, Quantity, SymbolId, TopOfBook, Trade};
 use zerocopy::IntoBytes;
 
-use crate::desk::{ASK, Desk, LOW, ONE, PASSWORD, SYMBOL, USER};
+use crate::desk::{ASK, Desk, LOW, ONE, PASSWORD, SYMBOL, USER, WITH_DETAILS};
+use crate::detail_line::{FEE, FEE_CURRENCY, REASON, RECEIVED_NS, SENT_NS};
 use crate::{Bus, Programs, TOPIC, bounded, misuse};
 
 // Values from the header, which never change.
@@ -18,7 +19,9 @@ const REPORT: u32 = 1;
 const DENIED: u32 = 2;
 const CONNECTED: u32 = 6;
 const DISCONNECTED: u32 = 7;
+const DETAIL: u32 = 12;
 const BUY: i128 = 1;
+const SELL: i128 = 2;
 const DAY: u32 = 0;
 const IMMEDIATE_OR_CANCEL: u32 = 3;
 const POST_ONLY: u32 = 1;
@@ -136,6 +139,34 @@ fn a_session_survives_its_oms() {
     let canceling = session.sent(&format!("cancel {id}"));
     let canceled = session.until(REPORT, Some(ExecType::Canceled));
     assert_eq!(canceled["id"], canceling);
+    session.end();
+}
+
+#[test]
+fn details_have_fee_liquidity_times_and_text_over_a_restart() {
+    let (programs, desk) = (Programs::new(), Desk::new());
+    let (_exchange, oms) = (desk.start("exchange"), desk.start(WITH_DETAILS));
+    desk.await_orders();
+    let mut session = Session::start(&programs.compile("tests/c/session.c"), &desk.url("unix"));
+    session.until(CONNECTED, None);
+    session.submit(ASK, ONE, IMMEDIATE_OR_CANCEL, 0);
+    let filled = session.until(REPORT, Some(ExecType::Trade));
+    let (told, text) = session.until_told(DETAIL, None);
+    assert_eq!((told["order_id"], told["exec_id"]), (filled["order_id"], filled["exec_id"]));
+    assert_eq!(told["fee_high"] << 64 | told["fee_low"], FEE);
+    assert_eq!((told["is_usdt"] == 1, FEE_CURRENCY), (true, "USDT"));
+    assert_eq!(told["liquidity"], Liquidity::Taker.code().into());
+    assert_eq!((told["received_ns"], told["sent_ns"]), (RECEIVED_NS.into(), SENT_NS.into()));
+    assert_eq!(text, "");
+    drop(oms);
+    session.until(DISCONNECTED, None);
+    let _oms = desk.start(WITH_DETAILS);
+    session.until(CONNECTED, None);
+    desk.await_orders();
+    session.sent(&format!("submit {SELL} {} {ONE} {IMMEDIATE_OR_CANCEL} 0 0", ASK - ONE));
+    let (rejected, text) = session.until_told(DETAIL, None);
+    assert_eq!((rejected["number"], rejected["exec_id"], rejected["fee_low"]), (told["number"] + 1, 0, 0));
+    assert_eq!(text, REASON);
     session.end();
 }
 

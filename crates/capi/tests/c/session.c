@@ -78,6 +78,10 @@ static void print(const tp_order_event *event) {
     printf(" limit_low=%" PRIu64 " limit_high=%" PRId64, event->limit.low, event->limit.high);
     printf(" value_low=%" PRIu64 " value_high=%" PRId64, event->value.low, event->value.high);
     printf(" session=%" PRIu32 " heartbeat_ms=%" PRIu32, event->session, event->heartbeat_ms);
+    printf(" exec_id=%" PRIu64 " fee_low=%" PRIu64, event->exec_id, event->fee.low);
+    printf(" fee_high=%" PRId64, event->fee.high);
+    printf(" is_usdt=%d liquidity=%" PRIu32, strcmp(event->fee_currency, "USDT") == 0, event->liquidity);
+    printf(" received_ns=%" PRIu64 " sent_ns=%" PRIu64, event->venue_received_ns, event->venue_sent_ns);
     printf(" is_live=%d | %s\n", event->is_live, event->sentence);
 }
 

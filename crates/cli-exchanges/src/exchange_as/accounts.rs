@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::str::FromStr;
 
+use tickpath_exchanges::OrderExchange;
 use tickpath_market::Quantity;
 use tickpath_settings::Section;
 use tickpath_venue_sim_web::{SimAccount, SimInstrument};
 
-use super::protocol::ExchangeProtocol;
 use tickpath_cli_terminal::args::CliUsageError;
 
 /// Amounts of the demo account, of each currency of prices and of each other currency.
@@ -45,7 +45,7 @@ pub fn market_account(instruments: &[SimInstrument]) -> SimAccount {
 }
 
 /// Reads the accounts of a file, at least one.
-pub fn read_accounts(file: &Path, protocol: ExchangeProtocol) -> Result<Vec<SimAccount>, CliUsageError> {
+pub fn read_accounts(file: &Path, protocol: OrderExchange) -> Result<Vec<SimAccount>, CliUsageError> {
     let read = tickpath_settings::read(file, |top| {
         let mut accounts: Vec<SimAccount> = Vec::new();
         top.sections("account", |section| {
@@ -63,8 +63,8 @@ pub fn read_accounts(file: &Path, protocol: ExchangeProtocol) -> Result<Vec<SimA
     read.map_err(|e| CliUsageError(e.to_string()))
 }
 
-fn read_account(section: &mut Section<'_>, protocol: ExchangeProtocol) -> SimAccount {
-    if protocol == ExchangeProtocol::Okx {
+fn read_account(section: &mut Section<'_>, protocol: OrderExchange) -> SimAccount {
+    if protocol == OrderExchange::Okx {
         section.require("passphrase");
     }
     let balances: Vec<Balance> = section.list("balances").unwrap_or_default();
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     /// Returns the accounts of a file with this text, or its mistakes without the folder.
-    fn read(text: &str, protocol: ExchangeProtocol) -> Result<Vec<SimAccount>, String> {
+    fn read(text: &str, protocol: OrderExchange) -> Result<Vec<SimAccount>, String> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("keys.toml");
         fs::write(&file, text).expect("the folder is ours");
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn accounts_have_their_keys_and_balances() {
-        let accounts = read(KEYS, ExchangeProtocol::Binance).expect("the file is sound");
+        let accounts = read(KEYS, OrderExchange::Binance).expect("the file is sound");
         let SimAccount { name, api_key, secret, passphrase, balances } = &accounts[0];
         assert_eq!([name, api_key, secret, passphrase], ["a", "k", "s", ""]);
         let expected = [("USDT", "10.5"), ("BTC", "1")];
@@ -153,7 +153,7 @@ mod tests {
                 "keys.toml:9: [[account]] key: another account has this key; give each its own",
             ),
         ] {
-            assert_eq!(read(&text, ExchangeProtocol::Okx).expect_err("it has a mistake"), expected, "of {text}");
+            assert_eq!(read(&text, OrderExchange::Okx).expect_err("it has a mistake"), expected, "of {text}");
         }
     }
 

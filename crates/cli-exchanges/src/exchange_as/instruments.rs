@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use tickpath_exchanges::OrderExchange;
 use tickpath_market::{Price, Quantity, SymbolId};
 use tickpath_settings::{TORN_CELL, read_text, table_cells, table_lines};
 use tickpath_venue_sim_web::SimInstrument;
 
-use super::protocol::ExchangeProtocol;
 use tickpath_cli_terminal::args::{CliUsageError, bail_usage};
 
 /// Quantity of the quotes at the start, in smallest quantities of an order.
@@ -46,12 +46,12 @@ pub fn initial_price(text: &str) -> Result<InitialPrice, String> {
 
 /// Returns a few instruments, at these prices instead of their own.
 pub fn default_instruments(
-    protocol: ExchangeProtocol,
+    protocol: OrderExchange,
     prices: &[InitialPrice],
 ) -> Result<Vec<SimInstrument>, CliUsageError> {
     let rows: &[[&str; 6]] = match protocol {
-        ExchangeProtocol::Okx => &OKX,
-        ExchangeProtocol::Binance => &BINANCE,
+        OrderExchange::Okx => &OKX,
+        OrderExchange::Binance => &BINANCE,
     };
     check_known(prices, |name| rows.iter().any(|row| row[0] == name), "an instrument without --instruments FILE")?;
     let instruments = rows.iter().enumerate().map(|(index, [name, tick, lot, minimum, contract, price])| {
@@ -72,7 +72,7 @@ pub fn default_instruments(
 /// Reads the instruments of a table that have a price.
 pub fn read_instruments(
     file: &Path,
-    protocol: ExchangeProtocol,
+    protocol: OrderExchange,
     prices: &[InitialPrice],
 ) -> Result<Vec<SimInstrument>, CliUsageError> {
     let text = read_text(file).map_err(|e| CliUsageError(e.to_string()))?;
@@ -129,7 +129,7 @@ struct InstrumentRow<'a> {
 }
 
 impl InstrumentRow<'_> {
-    fn instrument(&self, protocol: ExchangeProtocol, price: Price) -> Result<SimInstrument, String> {
+    fn instrument(&self, protocol: OrderExchange, price: Price) -> Result<SimInstrument, String> {
         let Self { name, number, code, .. } = *self;
         let [tick, lot, minimum, contract] = self.cells.map(decimal);
         let units = [tick?, lot?, minimum?, contract?];
@@ -159,12 +159,12 @@ impl InstrumentRow<'_> {
 
     /// Returns the base and the quote currency, and whether the instrument is a derivative, as the exchange's names show
     /// it.
-    fn currencies(&self, protocol: ExchangeProtocol) -> Result<(String, String, bool), String> {
+    fn currencies(&self, protocol: OrderExchange) -> Result<(String, String, bool), String> {
         let parts: Vec<&str> = self.name.split('-').collect();
         let found = match (protocol, &parts[..]) {
-            (ExchangeProtocol::Okx, [base, quote, rest @ ..]) => Some((*base, *quote, !rest.is_empty())),
-            (ExchangeProtocol::Okx, _) => None,
-            (ExchangeProtocol::Binance, _) => {
+            (OrderExchange::Okx, [base, quote, rest @ ..]) => Some((*base, *quote, !rest.is_empty())),
+            (OrderExchange::Okx, _) => None,
+            (OrderExchange::Binance, _) => {
                 self.name.strip_suffix(self.currency).map(|base| (base, self.currency, false))
             }
         };
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_default_instruments_are_quoted_at_their_prices() {
-        let okx = default_instruments(ExchangeProtocol::Okx, &prices(&["ETH-USDT=4000.5"])).expect("it is known");
+        let okx = default_instruments(OrderExchange::Okx, &prices(&["ETH-USDT=4000.5"])).expect("it is known");
         let text = |one: &SimInstrument| {
             let SimInstrument { name, symbol, code, base, quote, bid, ask, size, .. } = one;
             format!("{name} {symbol} {code} {base} {quote} {bid} {ask} {size} {}", one.is_derivative)
@@ -210,7 +210,7 @@ mod tests {
             "BTC-USDT-SWAP 3 10003 BTC USDT 61800 61800.1 1000 true",
         ];
         assert_eq!(found, expected);
-        let binance = default_instruments(ExchangeProtocol::Binance, &[]).expect("they are sound");
+        let binance = default_instruments(OrderExchange::Binance, &[]).expect("they are sound");
         assert_eq!(text(&binance[0]), "BTCUSDT 1 10001 BTC USDT 61800 61800.01 1 false");
     }
 
@@ -221,7 +221,7 @@ mod tests {
         let table = "# A table.\nsymbol,number,venue,multiplier,tick_size,lot,minimum_quantity,currency,code\n\
                      SOL-USDT,7,OKX,1,0.01,0.001,0.01,USDT,77\nSOL-USDT-SWAP,8,OKX,0.1,0.01,1,1,USDT,\n";
         fs::write(&file, table).expect("the folder is ours");
-        let read = |list: &[&str]| read_instruments(&file, ExchangeProtocol::Okx, &prices(list));
+        let read = |list: &[&str]| read_instruments(&file, OrderExchange::Okx, &prices(list));
         let swap = &read(&["SOL-USDT-SWAP=150"]).expect("it is there")[0];
         assert_eq!((swap.symbol, swap.code, swap.is_derivative), (SymbolId(8), 8, true));
         assert_eq!(swap.contract_value.to_string(), "0.1");

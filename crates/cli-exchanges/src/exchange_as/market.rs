@@ -164,16 +164,16 @@ impl TickTopic {
 
 #[cfg(test)]
 mod tests {
+    use tickpath_exchanges::OrderExchange;
     use tickpath_venue_sim_web::{DeskEvent, SimDeskConfig};
 
     use super::*;
     use crate::exchange_as::accounts::market_account;
     use crate::exchange_as::instruments::default_instruments;
-    use crate::exchange_as::protocol::ExchangeProtocol;
 
     /// Returns the quotes and trades of a walk of ten minutes.
     fn walked(seed: u64) -> (Vec<TopOfBook>, usize) {
-        let instruments = default_instruments(ExchangeProtocol::Okx, &[]).expect("they are sound");
+        let instruments = default_instruments(OrderExchange::Okx, &[]).expect("they are sound");
         let accounts = vec![market_account(&instruments)];
         let mut desk = SimDesk::new(SimDeskConfig {
             instruments: instruments.clone(),

@@ -2,19 +2,10 @@
 
 use std::net::SocketAddr;
 
-use clap::ValueEnum;
+use tickpath_exchanges::OrderExchange;
 use tickpath_venue_sim_binance::BinanceExchange;
 use tickpath_venue_sim_okx::OkxExchange;
 use tickpath_venue_sim_web::{SimDesk, WebFaults, WebService};
-
-/// An exchange whose protocols are spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExchangeProtocol {
-    /// OKX, API v5
-    Okx,
-    /// Binance spot
-    Binance,
-}
 
 /// A simulated exchange.
 pub enum SimulatedExchange {
@@ -22,40 +13,11 @@ pub enum SimulatedExchange {
     Binance(Box<BinanceExchange>),
 }
 
-impl ExchangeProtocol {
-    /// Returns the name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Okx => "okx",
-            Self::Binance => "binance",
-        }
-    }
-
-    /// Returns the fee rates of makers and takers, in 10⁻⁶ of the notional: those of the lowest tier.
-    pub fn fees_e6(self) -> (i64, i64) {
-        match self {
-            Self::Okx => (800, 1_000),
-            Self::Binance => (1_000, 1_000),
-        }
-    }
-
-    /// Returns the addresses of the interfaces, each with its name.
-    pub fn urls(self, address: SocketAddr, has_tls: bool) -> Vec<(&'static str, String)> {
-        let (web_socket, rest) = if has_tls { ("wss", "https") } else { ("ws", "http") };
-        let rest = ("rest", format!("{rest}://{address}"));
-        let web_socket = |name: &'static str, path: &str| (name, format!("{web_socket}://{address}{path}"));
-        match self {
-            Self::Okx => vec![web_socket("public", "/ws/v5/public"), web_socket("private", "/ws/v5/private"), rest],
-            Self::Binance => vec![web_socket("streams", ""), web_socket("private", "/ws-api/v3"), rest],
-        }
-    }
-}
-
 impl SimulatedExchange {
-    pub fn new(protocol: ExchangeProtocol, desk: SimDesk, faults: WebFaults) -> Self {
+    pub fn new(protocol: OrderExchange, desk: SimDesk, faults: WebFaults) -> Self {
         match protocol {
-            ExchangeProtocol::Okx => Self::Okx(Box::new(OkxExchange::new(desk, faults))),
-            ExchangeProtocol::Binance => Self::Binance(Box::new(BinanceExchange::new(desk, faults))),
+            OrderExchange::Okx => Self::Okx(Box::new(OkxExchange::new(desk, faults))),
+            OrderExchange::Binance => Self::Binance(Box::new(BinanceExchange::new(desk, faults))),
         }
     }
 
@@ -73,5 +35,26 @@ impl SimulatedExchange {
             Self::Okx(exchange) => &mut **exchange,
             Self::Binance(exchange) => &mut **exchange,
         }
+    }
+}
+
+/// Returns the fee rates of makers and takers, in 10⁻⁶ of the notional: those of the lowest tier.
+pub fn fees_e6(exchange: OrderExchange) -> (i64, i64) {
+    match exchange {
+        OrderExchange::Okx => (800, 1_000),
+        OrderExchange::Binance => (1_000, 1_000),
+    }
+}
+
+/// Returns the addresses of the interfaces, each with its name.
+pub fn urls(exchange: OrderExchange, address: SocketAddr, has_tls: bool) -> Vec<(&'static str, String)> {
+    let (web_socket, rest) = if has_tls { ("wss", "https") } else { ("ws", "http") };
+    let rest = ("rest", format!("{rest}://{address}"));
+    let web_socket = |name: &'static str, path: &str| (name, format!("{web_socket}://{address}{path}"));
+    match exchange {
+        OrderExchange::Okx => {
+            vec![web_socket("public", "/ws/v5/public"), web_socket("private", "/ws/v5/private"), rest]
+        }
+        OrderExchange::Binance => vec![web_socket("streams", ""), web_socket("private", "/ws-api/v3"), rest],
     }
 }

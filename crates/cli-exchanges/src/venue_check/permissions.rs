@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use tickpath_clock::{rfc3339, utc_ns};
-use tickpath_oms_server::settings::LineExchange;
+use tickpath_exchanges::OrderExchange;
 use tickpath_venue_binance::RequestSigner;
 use tickpath_web_client::{HttpRequest, HttpResponse, HttpsClient};
 
@@ -26,12 +26,12 @@ pub enum AccountKeys {
 
 impl AccountKeys {
     /// Reads the file of an exchange's credentials.
-    pub fn read(exchange: LineExchange, file: &Path) -> Result<Self, CliUsageError> {
+    pub fn read(exchange: OrderExchange, file: &Path) -> Result<Self, CliUsageError> {
         match exchange {
-            LineExchange::Okx => {
+            OrderExchange::Okx => {
                 tickpath_venue_okx::ApiCredentials::read(file).map(Self::Okx).map_err(|e| CliUsageError(e.to_string()))
             }
-            LineExchange::Binance => {
+            OrderExchange::Binance => {
                 let read = tickpath_venue_binance::ApiCredentials::read(file);
                 let credentials = read.map_err(|e| CliUsageError(e.to_string()))?;
                 let signer = RequestSigner::new(credentials.clone()).map_err(|e| CliUsageError(e.to_string()))?;

@@ -9,9 +9,8 @@ use tickpath_lab_report::duration;
 use tickpath_market::Price;
 use tickpath_web_client::{HttpRequest, HttpResponse, HttpsClient};
 
-use crate::exchange_as::ExchangeProtocol;
 use tickpath_cli_terminal::args::CliUsageError;
-use tickpath_exchanges::{FeedExchange, ListingType};
+use tickpath_exchanges::{ListingType, OrderExchange};
 
 /// Largest offset of the exchange's clock, in nanoseconds: Binance refuses a request from the future beyond it.
 const MAX_OFFSET_NS: i64 = 1_000_000_000;
@@ -24,7 +23,7 @@ const MAX_ANSWER_CHARS: usize = 200;
 /// REST interface of an exchange, without keys.
 pub struct PublicFacts {
     pub client: HttpsClient,
-    protocol: ExchangeProtocol,
+    protocol: OrderExchange,
     clock: HostClock,
 }
 
@@ -36,7 +35,7 @@ pub struct ClockLead {
 }
 
 impl PublicFacts {
-    pub fn new(protocol: ExchangeProtocol, rest_url: &str, ca: Option<&Path>) -> Result<Self, CliUsageError> {
+    pub fn new(protocol: OrderExchange, rest_url: &str, ca: Option<&Path>) -> Result<Self, CliUsageError> {
         let client = HttpsClient::new(rest_url, ca).map_err(|e| CliUsageError(e.to_string()))?;
         let clock = HostClock::get().map_err(|e| CliUsageError(e.to_string()))?;
         Ok(Self { client, protocol, clock })
@@ -63,14 +62,14 @@ impl PublicFacts {
 
     fn measure_clock(&self) -> Result<ClockLead, String> {
         let path = match self.protocol {
-            ExchangeProtocol::Okx => "/api/v5/public/time",
-            ExchangeProtocol::Binance => "/api/v3/time",
+            OrderExchange::Okx => "/api/v5/public/time",
+            OrderExchange::Binance => "/api/v3/time",
         };
         let response = self.response(path)?;
         let answer = json(&response)?;
         let exchange_ms = match self.protocol {
-            ExchangeProtocol::Okx => answer["data"][0]["ts"].as_str().and_then(|text| text.parse::<i64>().ok()),
-            ExchangeProtocol::Binance => answer["serverTime"].as_i64(),
+            OrderExchange::Okx => answer["data"][0]["ts"].as_str().and_then(|text| text.parse::<i64>().ok()),
+            OrderExchange::Binance => answer["serverTime"].as_i64(),
         };
         let exchange_ms = exchange_ms.ok_or_else(|| format!("GET {path} has no time: {}", shown(&response)))?;
         let calibration = self.clock.calibration();
@@ -83,7 +82,7 @@ impl PublicFacts {
 
     /// Returns the exchange's list, as far as it has instruments of the types of these names.
     pub fn listing(&self, names: &[&str]) -> Result<Listing, String> {
-        let feed = feed_exchange(self.protocol);
+        let feed = self.protocol.feed();
         let mut types: Vec<ListingType> = Vec::new();
         for kind in names.iter().filter_map(|name| feed.listing_type(name)) {
             if !types.contains(&kind) {
@@ -103,13 +102,13 @@ impl PublicFacts {
     pub fn bid(&self, instrument: &ListedInstrument) -> Result<Price, String> {
         let name = &instrument.name;
         let path = match self.protocol {
-            ExchangeProtocol::Okx => format!("/api/v5/market/ticker?instId={name}"),
-            ExchangeProtocol::Binance => format!("/api/v3/ticker/bookTicker?symbol={name}"),
+            OrderExchange::Okx => format!("/api/v5/market/ticker?instId={name}"),
+            OrderExchange::Binance => format!("/api/v3/ticker/bookTicker?symbol={name}"),
         };
         let answer = json(&self.response(&path)?)?;
         let bid = match self.protocol {
-            ExchangeProtocol::Okx => &answer["data"][0]["bidPx"],
-            ExchangeProtocol::Binance => &answer["bidPrice"],
+            OrderExchange::Okx => &answer["data"][0]["bidPx"],
+            OrderExchange::Binance => &answer["bidPrice"],
         };
         let price = bid.as_str().and_then(|text| text.parse::<Price>().ok());
         let price = price.filter(|price| *price > Price::ZERO);
@@ -118,7 +117,7 @@ impl PublicFacts {
 
     /// Returns the rate limits, as the exchange lists them with an instrument, or documents them.
     pub fn rate_limits(&self, instrument: &str) -> Result<((), String), String> {
-        if self.protocol == ExchangeProtocol::Okx {
+        if self.protocol == OrderExchange::Okx {
             let text = "by OKX's documentation 60 of new, amend and cancel in 2 s each for an instrument, 1000 new and \
                         amend in 2 s for a sub-account";
             return Ok(((), text.to_owned()));
@@ -142,14 +141,6 @@ impl PublicFacts {
             return Ok(response);
         }
         Err(format!("GET {path} answers with status {}: {}; check --rest-url", response.status, shown(&response)))
-    }
-}
-
-/// Returns the exchange as the commands for market data name it.
-pub fn feed_exchange(protocol: ExchangeProtocol) -> FeedExchange {
-    match protocol {
-        ExchangeProtocol::Okx => FeedExchange::Okx,
-        ExchangeProtocol::Binance => FeedExchange::Binance,
     }
 }
 

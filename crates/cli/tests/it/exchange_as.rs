@@ -98,6 +98,15 @@ fn an_oms_trades_over_a_line_to_the_exchange() {
     let fill = &day["fills"][0];
     let shown = ["quantity", "price", "fee", "fee_currency", "liquidity"].map(|key| fill[key].as_str());
     assert_eq!(shown, ["0.01", "61800", "0.00001", "BTC", "taker"].map(Some), "{fill}");
+    // The command shows the fill that follows the answer at once, and its detail.
+    let mut id = 20;
+    let shows_fee = || {
+        id += 1;
+        prices.publish(QUOTES);
+        let printed = scene.accepted(&format!("new BTC-USDT buy 0.01 61900 --id {id}")).out;
+        printed.contains(" detail exec_id=") && printed.contains(" fee=0.00001 BTC taker venue_received=")
+    };
+    until(shows_fee, || "a fee behind a fill".to_owned());
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod brokers;
 mod browser;
 mod check;
 mod chromium;
+mod client_ids;
 mod conditional;
 mod day_end;
 mod desk;

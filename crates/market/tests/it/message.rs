@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use tickpath_market::{
     AccountId, BookLevel, CancelOrder, ClientOrderId, Condition, ConditionalOrder, ExecType, ExecutionReport,
-    FeedCondition, FeedStatus, Kind, MassCancel, MassCancelType, MessageError, NewOrder, OrdStatus, OrderId, OrderType,
-    PositionEffect, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, SymbolId,
-    TimeInForce, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
+    ExtendedOrder, FeedCondition, FeedStatus, Kind, MassCancel, MassCancelType, MessageError, NewOrder, OrdStatus,
+    OrderId, OrderType, PositionEffect, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
+    StatusRequest, SymbolId, TextId, TextIdAction, TextIdRequest, TimeInForce, Trigger, TriggerDirection, TriggerJoin,
+    TriggerPriceType,
 };
 use zerocopy::IntoBytes;
 
@@ -68,7 +69,20 @@ fn requests_read_as_they_were_written() {
         trigger: trigger(TriggerJoin::Or),
         ..Default::default()
     };
+    let text_id = TextId::constant("grid-7");
+    let extended = ExtendedOrder { order: new, text_id, ..Default::default() };
+    let by_text = TextIdRequest {
+        client_order_id: ClientOrderId(13),
+        cause: 10,
+        symbol,
+        account,
+        text_id,
+        action: TextIdAction::Cancel.code(),
+        ..Default::default()
+    };
     for (request, kind, id, cause) in [
+        (Request::Extended(extended), Kind::ExtendedOrder, 7, 99),
+        (Request::ByTextId(by_text), Kind::TextIdRequest, 13, 10),
         (Request::New(new), Kind::NewOrder, 7, 99),
         (Request::Conditional(conditional), Kind::ConditionalOrder, 7, 99),
         (Request::ReplaceConditional(rearm), Kind::ReplaceConditional, 12, 9),
@@ -94,6 +108,8 @@ fn a_request_of_another_length_is_refused() {
         (Kind::MassCancel, size_of::<MassCancel>()),
         (Kind::ConditionalOrder, size_of::<ConditionalOrder>()),
         (Kind::ReplaceConditional, size_of::<ReplaceConditional>()),
+        (Kind::ExtendedOrder, size_of::<ExtendedOrder>()),
+        (Kind::TextIdRequest, size_of::<TextIdRequest>()),
     ] {
         for length in (0..=bytes.len()).filter(|&length| length != right) {
             let refused = MessageError::Length { kind: kind.code(), length };
@@ -112,6 +128,8 @@ fn a_kind_that_is_no_request_is_refused() {
         Kind::MassCancel,
         Kind::ConditionalOrder,
         Kind::ReplaceConditional,
+        Kind::ExtendedOrder,
+        Kind::TextIdRequest,
     ]
     .map(Kind::code);
     for kind in (0..=u8::MAX).filter(|kind| !requests.contains(kind)) {
@@ -129,13 +147,67 @@ fn unknown_codes_of_an_order_are_refused() {
     check_order(
         "time_in_force",
         |order, code| order.time_in_force = code,
-        |code| TimeInForce::from_code(code).is_some(),
+        |code| TimeInForce::from_code(code).is_some_and(|time| time != TimeInForce::GoodTillDate),
     );
     check_order(
         "position_effect",
         |order, code| order.position_effect = code,
         |code| PositionEffect::from_code(code).is_some(),
     );
+}
+
+/// Returns whether an order and a cancel with these bytes as their text id are read.
+fn takes_text_id(bytes: &[u8]) -> bool {
+    let mut text_id = TextId::default();
+    text_id.0[..bytes.len()].copy_from_slice(bytes);
+    let order = ExtendedOrder { order: new_order(), text_id, ..Default::default() };
+    let cancel = TextIdRequest { text_id, action: TextIdAction::Cancel.code(), ..Default::default() };
+    let read = Request::read(Kind::ExtendedOrder.code(), order.as_bytes());
+    assert_eq!(read.is_ok(), Request::ByTextId(cancel).check().is_ok(), "{bytes:?}");
+    assert!(read.is_ok() || read == Err(MessageError::TextId), "{bytes:?}");
+    read.is_ok()
+}
+
+#[test]
+fn a_text_id_is_printable_ascii_of_up_to_36_bytes() {
+    assert!("".parse::<TextId>().is_err() && !takes_text_id(b""));
+    assert!("x".repeat(37).parse::<TextId>().is_err());
+    assert!(takes_text_id(&[b'x'; 36]));
+    for byte in 0..=u8::MAX {
+        assert_eq!(takes_text_id(&[b'a', byte]), byte.is_ascii_graphic() || byte == 0, "{byte}");
+        let text = format!("a{}", char::from(byte));
+        assert_eq!(text.parse::<TextId>().is_ok(), byte.is_ascii_graphic(), "{byte}");
+    }
+    assert!(!takes_text_id(b"a\0b"), "text behind the end");
+}
+
+#[test]
+fn an_end_time_belongs_to_a_good_till_date_order() {
+    let text = TextId::constant("a");
+    let read = |time_in_force: TimeInForce, expire_ns, text_id| {
+        let order = NewOrder { time_in_force: time_in_force.code(), ..new_order() };
+        let extended = ExtendedOrder { order, expire_ns, text_id, ..Default::default() };
+        assert_eq!(extended.venue_order().check(), Ok(()), "every venue takes it");
+        Request::read(Kind::ExtendedOrder.code(), extended.as_bytes()).map(drop)
+    };
+    for &time_in_force in TimeInForce::ALL {
+        let (with, without) = match time_in_force {
+            TimeInForce::GoodTillDate => (Ok(()), Err(MessageError::EndTime)),
+            _ => (Err(MessageError::EndTime), Ok(())),
+        };
+        assert_eq!((read(time_in_force, 1, text), read(time_in_force, 0, text)), (with, without), "{time_in_force:?}");
+    }
+    assert_eq!(read(TimeInForce::GoodTillDate, 1, TextId::default()), Ok(()), "it needs no text id");
+    assert_eq!(read(TimeInForce::Day, 0, TextId::default()), Err(MessageError::TextId));
+}
+
+#[test]
+fn a_text_id_request_has_a_known_action() {
+    for code in 0..=u8::MAX {
+        let request = TextIdRequest { text_id: TextId::constant("a"), action: code, ..Default::default() };
+        let read = Request::read(Kind::TextIdRequest.code(), request.as_bytes());
+        assert_eq!(read.is_ok(), TextIdAction::from_code(code).is_some(), "{code}");
+    }
 }
 
 #[test]

@@ -7,10 +7,11 @@ use std::mem::offset_of;
 
 use roxmltree::{Document, Node};
 use tickpath_market::{
-    BookLevel, CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind,
-    Liquidity, ManualOrderIndicator, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType,
-    PositionEffect, ReplaceConditional, ReplaceOrder, ReportDetail, SCALE, SelfTradeMode, Side, StatusRequest,
-    TimeInForce, TopOfBook, Trade, TradeMode, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
+    BookLevel, CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, ExtendedOrder, FeedCondition,
+    FeedStatus, Kind, Liquidity, ManualOrderIndicator, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied,
+    OrderExtension, OrderType, PositionEffect, ReplaceConditional, ReplaceOrder, ReportDetail, SCALE, SelfTradeMode,
+    Side, StatusRequest, TextIdAction, TextIdRequest, TimeInForce, TopOfBook, Trade, TradeMode, Trigger,
+    TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 
 const SCHEMA: &str = include_str!("../../../../schema/tickpath.xml");
@@ -42,7 +43,9 @@ fn later_messages_name_the_version_that_they_came_with() {
     let document = Document::parse(SCHEMA).unwrap();
     let later = elements(document.root_element(), "message").filter(|node| node.attribute("sinceVersion").is_some());
     let later: Vec<_> = later.map(|node| (node.attribute("name").unwrap(), number(node, "sinceVersion"))).collect();
-    assert_eq!(later, [("BookLevel", 1), ("FeedStatus", 1), ("ReportDetail", 1)]);
+    let expected = ["BookLevel", "FeedStatus", "ExtendedOrder", "TextIdRequest", "ReportDetail", "OrderExtension"]
+        .map(|name| (name, 1));
+    assert_eq!(later, expected);
 }
 
 #[test]
@@ -93,8 +96,9 @@ fn every_code_is_described() {
     check_codes(root, "OrdStatus", OrdStatus::ALL, OrdStatus::code, OrdStatus::from_code);
     check_codes(root, "TriggerPriceType", TriggerPriceType::ALL, TriggerPriceType::code, TriggerPriceType::from_code);
     check_codes(root, "TriggerDirection", TriggerDirection::ALL, TriggerDirection::code, TriggerDirection::from_code);
+    check_codes(root, "TextIdAction", TextIdAction::ALL, TextIdAction::code, TextIdAction::from_code);
     check_codes(root, "TriggerJoin", TriggerJoin::ALL, TriggerJoin::code, TriggerJoin::from_code);
-    assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 15, "an enum that no test knows");
+    assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 16, "an enum that no test knows");
 }
 
 /// A denial may have no known side, and a trigger's second condition may be absent: there such codes are zero.
@@ -226,6 +230,13 @@ fn layout(kind: Kind) -> Layout {
         Kind::ReplaceConditional => {
             layout!(ReplaceConditional { client_order_id, original, price, quantity, cause, symbol, account, trigger })
         }
+        Kind::ExtendedOrder => {
+            let whole = layout!(ExtendedOrder { order, expire_ns, text_id, reserved_end });
+            unfolded(whole, layout(Kind::NewOrder))
+        }
+        Kind::TextIdRequest => {
+            layout!(TextIdRequest { client_order_id, cause, symbol, account, text_id, action, reserved })
+        }
         Kind::ExecutionReport => layout!(ExecutionReport {
             order_id,
             client_order_id,
@@ -261,6 +272,7 @@ fn layout(kind: Kind) -> Layout {
             reserved,
             text,
         }),
+        Kind::OrderExtension => layout!(OrderExtension { order_id, client_order_id, expire_ns, account, text_id }),
     }
 }
 

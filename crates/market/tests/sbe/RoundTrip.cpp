@@ -14,15 +14,18 @@
 #include "tickpath/CancelOrder.h"
 #include "tickpath/ConditionalOrder.h"
 #include "tickpath/ExecutionReport.h"
+#include "tickpath/ExtendedOrder.h"
 #include "tickpath/FeedStatus.h"
 #include "tickpath/MassCancel.h"
 #include "tickpath/MessageHeader.h"
 #include "tickpath/NewOrder.h"
 #include "tickpath/OrderDenied.h"
+#include "tickpath/OrderExtension.h"
 #include "tickpath/ReplaceConditional.h"
 #include "tickpath/ReplaceOrder.h"
 #include "tickpath/ReportDetail.h"
 #include "tickpath/StatusRequest.h"
+#include "tickpath/TextIdRequest.h"
 #include "tickpath/TopOfBook.h"
 #include "tickpath/Trade.h"
 
@@ -68,6 +71,11 @@ template <class Decimal> void decimal(const std::string &name, Decimal &from, De
 void int128(const std::string &name, Int128 &from, Int128 &to) {
     field(name) << from.high() << ':' << from.low();
     to.low(from.low()).high(from.high());
+}
+
+template <class Owner> void text_id(Owner &from, Owner &to) {
+    field("text_id") << hex(from.text_id(), Owner::text_idLength());
+    to.putText_id(from.text_id());
 }
 
 template <class Owner> void reserved(const std::string &name, Owner &from, Owner &to) {
@@ -211,6 +219,24 @@ void copy(ReplaceConditional &from, ReplaceConditional &to) {
     trigger(from.trigger(), to.trigger());
 }
 
+void copy(ExtendedOrder &from, ExtendedOrder &to) {
+    copy_order(from, to);
+    to.expire_ns(number("expire_ns", from.expire_ns()));
+    text_id(from, to);
+    field("reserved_end") << hex(from.reserved_end(), ExtendedOrder::reserved_endLength());
+    to.putReserved_end(from.reserved_end());
+}
+
+void copy(TextIdRequest &from, TextIdRequest &to) {
+    to.client_order_id(number("client_order_id", from.client_order_id()));
+    to.cause(number("cause", from.cause()));
+    to.symbol(number("symbol", from.symbol()));
+    to.account(number("account", from.account()));
+    text_id(from, to);
+    to.action(code<TextIdAction>("action", from.action()));
+    reserved("reserved", from, to);
+}
+
 void copy(ExecutionReport &from, ExecutionReport &to) {
     to.order_id(number("order_id", from.order_id()));
     to.client_order_id(number("client_order_id", from.client_order_id()));
@@ -257,6 +283,14 @@ void copy(ReportDetail &from, ReportDetail &to) {
     to.putText(from.text());
 }
 
+void copy(OrderExtension &from, OrderExtension &to) {
+    to.order_id(number("order_id", from.order_id()));
+    to.client_order_id(number("client_order_id", from.client_order_id()));
+    to.expire_ns(number("expire_ns", from.expire_ns()));
+    to.account(number("account", from.account()));
+    text_id(from, to);
+}
+
 // A message behind its header, of which `length` bytes are left.
 template <class Message> void carry(const char *name, char *message, std::uint64_t length) {
     said << name;
@@ -283,9 +317,12 @@ void carry(std::uint16_t id, char *message, std::uint64_t length) {
     case MassCancel::SBE_TEMPLATE_ID: return carry<MassCancel>("MassCancel", message, length);
     case ConditionalOrder::SBE_TEMPLATE_ID: return carry<ConditionalOrder>("ConditionalOrder", message, length);
     case ReplaceConditional::SBE_TEMPLATE_ID: return carry<ReplaceConditional>("ReplaceConditional", message, length);
+    case ExtendedOrder::SBE_TEMPLATE_ID: return carry<ExtendedOrder>("ExtendedOrder", message, length);
+    case TextIdRequest::SBE_TEMPLATE_ID: return carry<TextIdRequest>("TextIdRequest", message, length);
     case ExecutionReport::SBE_TEMPLATE_ID: return carry<ExecutionReport>("ExecutionReport", message, length);
     case OrderDenied::SBE_TEMPLATE_ID: return carry<OrderDenied>("OrderDenied", message, length);
     case ReportDetail::SBE_TEMPLATE_ID: return carry<ReportDetail>("ReportDetail", message, length);
+    case OrderExtension::SBE_TEMPLATE_ID: return carry<OrderExtension>("OrderExtension", message, length);
     default: throw std::runtime_error("no message has the id " + std::to_string(id));
     }
 }

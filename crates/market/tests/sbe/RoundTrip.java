@@ -80,6 +80,12 @@ public final class RoundTrip {
             case ReplaceConditionalDecoder.TEMPLATE_ID -> copy(
                 new ReplaceConditionalDecoder().wrapAndApplyHeader(in, at, header),
                 new ReplaceConditionalEncoder().wrapAndApplyHeader(out, 0, newHeader));
+            case ExtendedOrderDecoder.TEMPLATE_ID -> copy(
+                new ExtendedOrderDecoder().wrapAndApplyHeader(in, at, header),
+                new ExtendedOrderEncoder().wrapAndApplyHeader(out, 0, newHeader));
+            case TextIdRequestDecoder.TEMPLATE_ID -> copy(
+                new TextIdRequestDecoder().wrapAndApplyHeader(in, at, header),
+                new TextIdRequestEncoder().wrapAndApplyHeader(out, 0, newHeader));
             case ExecutionReportDecoder.TEMPLATE_ID -> copy(
                 new ExecutionReportDecoder().wrapAndApplyHeader(in, at, header),
                 new ExecutionReportEncoder().wrapAndApplyHeader(out, 0, newHeader));
@@ -89,6 +95,9 @@ public final class RoundTrip {
             case ReportDetailDecoder.TEMPLATE_ID -> copy(
                 new ReportDetailDecoder().wrapAndApplyHeader(in, at, header),
                 new ReportDetailEncoder().wrapAndApplyHeader(out, 0, newHeader));
+            case OrderExtensionDecoder.TEMPLATE_ID -> copy(
+                new OrderExtensionDecoder().wrapAndApplyHeader(in, at, header),
+                new OrderExtensionEncoder().wrapAndApplyHeader(out, 0, newHeader));
             default -> throw new IllegalArgumentException("no message has the id " + header.templateId());
         };
     }
@@ -293,6 +302,50 @@ public final class RoundTrip {
         to.liquidity(code("liquidity", from.liquidity()));
         bytes("reserved", ReportDetailDecoder.reservedLength(), from::getReserved, to::putReserved);
         bytes("text", ReportDetailDecoder.textLength(), from::getText, to::putText);
+        return to.encodedLength();
+    }
+
+    private int copy(ExtendedOrderDecoder from, ExtendedOrderEncoder to) {
+        said.append("ExtendedOrder");
+        to.client_order_id(u64("client_order_id", from.client_order_id()));
+        decimal("price", from.price(), to.price());
+        decimal("quantity", from.quantity(), to.quantity());
+        to.cause(u64("cause", from.cause()));
+        to.symbol(number("symbol", from.symbol()));
+        to.account(number("account", from.account()));
+        to.side(code("side", from.side()));
+        to.order_type(code("order_type", from.order_type()));
+        to.time_in_force(code("time_in_force", from.time_in_force()));
+        to.position_effect(code("position_effect", from.position_effect()));
+        to.instructions((short) number("instructions", from.instructions()));
+        to.self_trade_mode(code("self_trade_mode", from.self_trade_mode()));
+        to.trade_mode(code("trade_mode", from.trade_mode()));
+        to.reserved((short) number("reserved", from.reserved()));
+        to.expire_ns(u64("expire_ns", from.expire_ns()));
+        bytes("text_id", ExtendedOrderDecoder.text_idLength(), from::getText_id, to::putText_id);
+        bytes("reserved_end", ExtendedOrderDecoder.reserved_endLength(), from::getReserved_end, to::putReserved_end);
+        return to.encodedLength();
+    }
+
+    private int copy(TextIdRequestDecoder from, TextIdRequestEncoder to) {
+        said.append("TextIdRequest");
+        to.client_order_id(u64("client_order_id", from.client_order_id()));
+        to.cause(u64("cause", from.cause()));
+        to.symbol(number("symbol", from.symbol()));
+        to.account(number("account", from.account()));
+        bytes("text_id", TextIdRequestDecoder.text_idLength(), from::getText_id, to::putText_id);
+        to.action(code("action", from.action()));
+        bytes("reserved", TextIdRequestDecoder.reservedLength(), from::getReserved, to::putReserved);
+        return to.encodedLength();
+    }
+
+    private int copy(OrderExtensionDecoder from, OrderExtensionEncoder to) {
+        said.append("OrderExtension");
+        to.order_id(u64("order_id", from.order_id()));
+        to.client_order_id(u64("client_order_id", from.client_order_id()));
+        to.expire_ns(u64("expire_ns", from.expire_ns()));
+        to.account(number("account", from.account()));
+        bytes("text_id", OrderExtensionDecoder.text_idLength(), from::getText_id, to::putText_id);
         return to.encodedLength();
     }
 

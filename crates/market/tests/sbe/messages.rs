@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use tickpath_market::{
-    BookLevel, CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind,
-    Liquidity, ManualOrderIndicator, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType,
-    PositionEffect, Price, Quantity, ReplaceConditional, ReplaceOrder, ReportDetail, SCALE, SelfTradeMode, Side,
-    StatusRequest, TimeInForce, TopOfBook, Trade, TradeMode, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
+    BookLevel, CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, ExtendedOrder, FeedCondition,
+    FeedStatus, Kind, Liquidity, ManualOrderIndicator, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied,
+    OrderExtension, OrderType, PositionEffect, Price, Quantity, ReplaceConditional, ReplaceOrder, ReportDetail, SCALE,
+    SelfTradeMode, Side, StatusRequest, TextIdAction, TextIdRequest, TimeInForce, TopOfBook, Trade, TradeMode, Trigger,
+    TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -64,9 +65,12 @@ fn drawn(kind: Kind, dice: &mut ValueSource) -> ExpectedMessage {
             trigger(order(ExpectedText::of(kind), &m.order), &m.trigger).ends(m.as_bytes())
         }
         Kind::ReplaceConditional => replace_conditional(dice),
+        Kind::ExtendedOrder => extended_order(dice),
+        Kind::TextIdRequest => text_id_request(dice),
         Kind::ExecutionReport => execution_report(dice),
         Kind::OrderDenied => order_denied(dice),
         Kind::ReportDetail => report_detail(dice),
+        Kind::OrderExtension => order_extension(dice),
     }
 }
 
@@ -191,6 +195,28 @@ fn replace_conditional(dice: &mut ValueSource) -> ExpectedMessage {
     trigger(line, &m.trigger).ends(m.as_bytes())
 }
 
+fn extended_order(dice: &mut ValueSource) -> ExpectedMessage {
+    let m = ExtendedOrder { order: dice.order(), ..dice.message() };
+    order(ExpectedText::of(Kind::ExtendedOrder), &m.order)
+        .number("expire_ns", m.expire_ns)
+        .bytes("text_id", &m.text_id.0)
+        .bytes("reserved_end", &m.reserved_end)
+        .ends(m.as_bytes())
+}
+
+fn text_id_request(dice: &mut ValueSource) -> ExpectedMessage {
+    let m = TextIdRequest { action: dice.code(TextIdAction::ALL, TextIdAction::code, NULL), ..dice.message() };
+    ExpectedText::of(Kind::TextIdRequest)
+        .number("client_order_id", m.client_order_id)
+        .number("cause", m.cause)
+        .number("symbol", m.symbol)
+        .number("account", m.account)
+        .bytes("text_id", &m.text_id.0)
+        .code("action", TextIdAction::from_code(m.action))
+        .bytes("reserved", &m.reserved)
+        .ends(m.as_bytes())
+}
+
 fn execution_report(dice: &mut ValueSource) -> ExpectedMessage {
     let m = ExecutionReport {
         exec_type: dice.code(ExecType::ALL, ExecType::code, NULL),
@@ -247,6 +273,17 @@ fn report_detail(dice: &mut ValueSource) -> ExpectedMessage {
         .code("liquidity", m.liquidity())
         .bytes("reserved", &m.reserved)
         .bytes("text", &m.text)
+        .ends(m.as_bytes())
+}
+
+fn order_extension(dice: &mut ValueSource) -> ExpectedMessage {
+    let m: OrderExtension = dice.message();
+    ExpectedText::of(Kind::OrderExtension)
+        .number("order_id", m.order_id)
+        .number("client_order_id", m.client_order_id)
+        .number("expire_ns", m.expire_ns)
+        .number("account", m.account)
+        .bytes("text_id", &m.text_id.0)
         .ends(m.as_bytes())
 }
 

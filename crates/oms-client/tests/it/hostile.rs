@@ -11,7 +11,7 @@ use crate::fake_oms::{FakeOms, welcome};
 
 /// Draws frames with any content, and bytes that are no frame.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
-    let kinds = [48, 49, 112, 113, 114, 115, 116, 117, 118, 119, 120, 121, 200, 0];
+    let kinds = [48, 49, 50, 112, 113, 114, 115, 116, 117, 118, 119, 120, 121, 200, 0];
     let number = prop_oneof![0u64..5, any::<u64>()];
     let frame = (proptest::sample::select(kinds.to_vec()), number, vec(any::<u8>(), 0..300), any::<u16>());
     let frame = frame.prop_map(|(kind, sequence, payload, fixed)| {

@@ -1,11 +1,13 @@
 //! The events of a program when its connection is lost and made again.
 
-use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message};
+use tickpath_market::{ClientOrderId, ExecId, ExecutionReport, Kind as Message, ReportDetail};
 use tickpath_oms_client::{ClientError, ClientEvent, ClientSendError, Config, Since};
-use tickpath_oms_protocol::{FrameKind, Logon, LogonRejectReason, Welcome};
+use tickpath_oms_protocol::{DETAILS_VERSION, FrameKind, Logon, LogonRejectReason, Welcome};
 use zerocopy::IntoBytes;
 
-use crate::fake_oms::{FakeOms, JOURNAL, back, event_keys, lost, order, report, reports, until, until_over, welcome};
+use crate::fake_oms::{
+    FakeOms, FakePeer, JOURNAL, back, event_keys, lost, order, report, reports, until, until_over, welcome,
+};
 
 #[test]
 fn a_client_resumes_after_a_disconnect() {
@@ -285,4 +287,51 @@ fn reports_behind_the_welcome_are_delivered_before_a_sleep() {
     let events = until(&mut client, "what is there", |events| !events.is_empty());
     assert_eq!(event_keys(&events), ["connected", "report 0", "report 1", "report 2"]);
     assert!(matches!(client.since(), Since::Report { number: 3, .. }), "{:?}", client.since());
+}
+
+/// Returns the detail with this number.
+fn detail(number: u64) -> ReportDetail {
+    ReportDetail { exec_id: ExecId(number), ..ReportDetail::default() }
+}
+
+fn send_details(peer: &mut FakePeer, numbers: impl IntoIterator<Item = u64>) {
+    for number in numbers {
+        peer.say(Message::ReportDetail.code(), number, 0, detail(number).as_bytes());
+    }
+}
+
+#[test]
+fn details_resume_by_numbers_of_their_own() {
+    let oms = FakeOms::unix();
+    let newer = |next_report, next_detail| Welcome { version: DETAILS_VERSION, next_detail, ..welcome(0, next_report) };
+    let (mut client, mut peer) = oms.meet(oms.config(), newer(5, 2));
+    peer.report([5]);
+    send_details(&mut peer, [2, 3]);
+    peer.report([6]);
+    let events = reports(&mut client, 2);
+    assert_eq!(event_keys(&events), ["connected", "report 5", "detail 2", "detail 3", "report 6"]);
+    drop(peer);
+    lost(&mut client);
+
+    let mut peer = oms.accept();
+    let logon = peer.let_in(newer(7, 4));
+    assert_eq!((logon.next_report, logon.next_detail), (7, 4));
+    assert_eq!(logon.last_detail_sum, crc32c::crc32c(detail(3).as_bytes()));
+    // A duplicate is dropped, and a hole is counted.
+    send_details(&mut peer, [3, 4, 6]);
+    peer.report([7]);
+    assert_eq!(event_keys(&reports(&mut client, 1)), ["connected", "detail 4", "detail 6", "report 7"]);
+    let counts = client.counts();
+    assert_eq!((counts.details, counts.missing_details, counts.duplicates, counts.gaps), (4, 1, 1, 0));
+    drop(peer);
+    lost(&mut client);
+
+    // An older OMS sends none, and the numbers of the next one are not known.
+    let mut peer = oms.accept();
+    peer.let_in(welcome(0, 8));
+    back(&mut client);
+    drop(peer);
+    lost(&mut client);
+    let logon = oms.accept().let_in(newer(8, Logon::DETAILS_BEHIND));
+    assert_eq!((logon.next_detail, logon.last_detail_sum), (Logon::DETAILS_BEHIND, 0));
 }

@@ -207,7 +207,7 @@ mod by_order_id {
                 ExecType::from_code(report.exec_type).unwrap(),
                 OrdStatus::from_code(report.status).unwrap(),
             )),
-            Output::Venue { .. } | Output::Denied { .. } => None,
+            Output::Venue { .. } | Output::Denied { .. } | Output::Extension { .. } => None,
         };
         scene.out.iter().filter_map(of).collect()
     }

@@ -124,7 +124,7 @@ impl Naive {
             let is_of = |output: &Output| match output {
                 Output::Report { report, .. } => report.order_id.0 == id,
                 Output::Denied { denied, .. } => denied.order_id.0 == id,
-                Output::Venue { .. } => false,
+                Output::Venue { .. } | Output::Extension { .. } => false,
             };
             let has_changed = life.sum.cancel.is_none_or(|now| now.id != asked.id);
             let last = outputs.iter().rposition(is_of).filter(|_| has_changed)?;
@@ -201,7 +201,9 @@ impl Naive {
     /// Checks that the session has the right to requests of this kind.
     fn may_make(&self, session: u16, request: &Request) -> Checked<()> {
         let kind = match request {
-            Request::New(_) | Request::Conditional(_) => 1,
+            Request::New(_) | Request::Conditional(_) | Request::Extended(_) => 1,
+            Request::ByTextId(named) if named.is_status() => 16,
+            Request::ByTextId(_) => 2,
             Request::Cancel(_) => 2,
             Request::Replace(_) | Request::ReplaceConditional(_) => 4,
             Request::MassCancel(_) => 8,

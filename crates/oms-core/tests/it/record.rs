@@ -2,13 +2,14 @@
 
 use tickpath_oms_core::{
     AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, DefinitionEnd, DetailRecord, Digest,
-    EnterFill, EnterOrder, EnterPosition, Envelope, FirmLimits, GapTimer, Grant, Input, Instrument, JournalRollover,
-    JournalStart, JournalStop, KillSwitch, LaneRecord, MassCancelRecord, MessageLoss, NameRecord, NewRecord,
-    QueryStatus, RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release, ReplaceConditionalRecord,
-    ReplaceRecord, ReportRecord, Resolve, SessionConnection, SessionRules, StatusRecord, SymbolLimits, TriggerFired,
-    UnsentRequest, VenueConnection, VenueRules,
+    EnterFill, EnterOrder, EnterPosition, Envelope, ExpiryTimer, ExtendedRecord, FirmLimits, GapTimer, Grant, Input,
+    Instrument, JournalRollover, JournalStart, JournalStop, KillSwitch, LaneRecord, MassCancelRecord, MessageLoss,
+    NameRecord, NewRecord, QueryStatus, RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release,
+    ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Resolve, SessionConnection, SessionRules, StatusRecord,
+    SymbolLimits, TextIdRecord, TriggerFired, UnsentRequest, VenueConnection, VenueRules,
 };
 
+use tickpath_market::{ExtendedOrder, Request, TextIdRequest};
 use zerocopy::FromZeros;
 
 use crate::dice::seed;
@@ -56,7 +57,10 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::Name, size_of::<NameRecord>(), 72),
     (RecordKind::Reconcile, size_of::<Reconcile>(), 40),
     (RecordKind::EnterPosition, size_of::<EnterPosition>(), 64),
-    (RecordKind::ReportDetail, size_of::<DetailRecord>(), 136),
+    (RecordKind::ReportDetail, size_of::<DetailRecord>(), 144),
+    (RecordKind::Extended, size_of::<ExtendedRecord>(), 136),
+    (RecordKind::ByTextId, size_of::<TextIdRecord>(), 104),
+    (RecordKind::ExpiryTimer, size_of::<ExpiryTimer>(), 8),
 ];
 
 /// Definitions that core version 3 wrote with fewer bytes, which are read, too.
@@ -90,7 +94,7 @@ fn sizes_are_those_of_the_journal() {
 
 #[test]
 fn codes_are_those_of_the_journal() {
-    let codes: Vec<u8> = (64..=104).collect();
+    let codes: Vec<u8> = (64..=107).collect();
     assert_eq!(RecordKind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>(), codes);
     for (&code, kind) in codes.iter().zip(RecordKind::ALL) {
         assert_eq!(RecordKind::from_code(code), Some(*kind));
@@ -129,12 +133,17 @@ fn a_written_record_reads_back_equal() {
         kinds.insert(written.kind());
         assert_eq!(Input::read(written.kind().code(), bytes), Ok(Some(written)));
     }
-    // Inputs that an admin enters, and those that change no state, have tests of their own.
+    let request = |request| Input::Request { envelope: Envelope { session: 7, ..Default::default() }, request };
+    // Inputs that an admin enters, those of text ids and end times, and those that change no state, have tests of their
+    // own.
     for entered in [
         Input::EnterOrder(EnterOrder { session: 7, ..Default::default() }),
         Input::EnterFill(EnterFill::default()),
         Input::EnterPosition(EnterPosition { adjusts: 1, ..Default::default() }),
         Input::ReportDetail(DetailRecord::new_zeroed()),
+        Input::ExpiryTimer(ExpiryTimer::default()),
+        request(Request::Extended(ExtendedOrder::default())),
+        request(Request::ByTextId(TextIdRequest::default())),
     ] {
         let mut buffer = [0; RECORD_BYTES];
         kinds.insert(entered.kind());

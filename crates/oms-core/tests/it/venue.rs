@@ -87,6 +87,7 @@ impl HonestVenue {
             },
             Request::MassCancel(_) => unreachable!("the core sends a cancel for each order"),
             Request::Conditional(_) | Request::ReplaceConditional(_) => unreachable!("what is armed has not left"),
+            Request::Extended(_) | Request::ByTextId(_) => unreachable!("a text id does not leave"),
         }
     }
 

@@ -5,16 +5,20 @@ use std::fs;
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, LogOpenError, LogOwner, LogPath, Next, ReaderStart, Writer};
 
-use super::{EndedDay, History, HistoryIndex, HistoryMark, HistoryScan, IndexedDays, parse_report};
+use super::{
+    EndedDay, History, HistoryIndex, HistoryMark, HistoryScan, IndexedDays, ReportPrefix, SessionReport, parse_report,
+};
 use crate::JournalError;
 use crate::archive::{Archive, archive_folder, free_sibling, is_archived, open_log, read_start};
+use crate::numbers::{NextNumbers, SessionPosition};
 
 /// The history as a start finds it, before it is opened for writing.
 pub struct ExistingHistory {
     config: Config,
     owner: LogOwner,
-    /// Number after the last report of each session in the log; none without a history of this day.
-    next_numbers: Option<Vec<u64>>,
+    /// Numbers after the last report and the last detail of each session in the log; none without a history of this
+    /// day.
+    next_numbers: Option<NextNumbers>,
     marks: Vec<HistoryMark>,
     /// Number of the first frame: a history that is rebuilt keeps it.
     first: u64,
@@ -90,27 +94,29 @@ impl ExistingHistory {
     }
 
     /// Returns why reports that were sent are not in the history, if any were; the start writes them again.
-    pub fn loss_reason(&self, sent: &[u64]) -> Option<&str> {
-        let has_reports = sent.iter().any(|&sent| sent > 0);
+    pub fn loss_reason(&self, sent: &NextNumbers) -> Option<&str> {
+        let has_reports = sent.reports.iter().any(|&sent| sent > 0);
         self.lost.as_deref().filter(|_| has_reports || self.config.path.exists())
     }
 
-    /// Returns the first report number of a session that is missing; none without a history of this day.
-    pub fn next(&self, session: u16) -> Option<u64> {
-        let has = self.next_numbers.as_ref()?;
-        Some(has.get(usize::from(session)).copied().unwrap_or(0))
+    /// Returns the first position of a session that is missing; none without a history of this day.
+    pub fn next(&self, session: u16) -> Option<SessionPosition> {
+        Some(self.next_numbers.as_ref()?.of(session))
     }
 
-    /// Returns whether all reports below these numbers are in the history, given one number for each session.
-    pub fn has_all(&self, sent: &[u64]) -> bool {
-        let next = |session: usize| self.next(session as u16).unwrap_or(0);
-        sent.iter().enumerate().all(|(session, &sent)| next(session) >= sent)
+    /// Returns whether all reports and details below these numbers are in the history.
+    pub fn has_all(&self, sent: &NextNumbers) -> bool {
+        self.next_numbers.as_ref().unwrap_or(&NextNumbers::default()).cover(sent)
     }
 
-    /// Opens the history for writing. `base` has each session's report number at the start of the day, as far as the
-    /// journal knows, and `sent` the present one: reports unknown to the journal are removed.
-    pub fn open(self, base: &[u64], sent: &[u64], calibration: &Calibration) -> Result<History, JournalError> {
-        let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > sent.get(s).copied().unwrap_or(0));
+    /// Opens the history for writing. `base` has each session's numbers at the start of the day, as far as the journal
+    /// knows, and `sent` the present ones: reports unknown to the journal are removed.
+    pub fn open(
+        self,
+        base: &NextNumbers,
+        sent: &NextNumbers,
+        calibration: &Calibration,
+    ) -> Result<History, JournalError> {
         let place = &self.config.path;
         // Memory is reserved at the end: a log that is only being opened needs none.
         let ended = EndedDay::find(place, &self.owner, 1);
@@ -119,7 +125,7 @@ impl ExistingHistory {
         let marks = HistoryIndex::default();
         let mut kept = None;
         match &self.next_numbers {
-            Some(has) if is_ahead(has) => kept = Some(keep_journaled(place, sent)?),
+            Some(has) if !sent.cover(has) => kept = Some(keep_journaled(place, sent)?),
             Some(_) => {}
             None if place.exists() => set_aside(place)?,
             None => {}
@@ -131,10 +137,10 @@ impl ExistingHistory {
         *marks.lock() = IndexedDays { log: Some(place.clone()), owner: self.owner, marks: Vec::new(), ended, keep: 1 };
         if history.log.is_new() {
             let first = kept.as_ref().map_or(base, |(base, _)| base);
-            history.next = first.to_vec();
+            history.next = first.clone();
             history.write_base(&mut marks.lock())?;
-            for (number, session, stamp, kind, message) in kept.iter().flat_map(|(_, kept)| kept) {
-                history.write(*session, *number, *stamp, *kind, message)?;
+            for (prefix, stamp, kind, message) in kept.iter().flat_map(|(_, kept)| kept) {
+                history.write(*prefix, *stamp, *kind, message)?;
             }
         } else {
             marks.lock().marks = self.marks;
@@ -144,18 +150,19 @@ impl ExistingHistory {
     }
 }
 
-type KeptReport = (u64, u16, u64, u8, Vec<u8>);
+type KeptReport = (ReportPrefix, u64, u8, Vec<u8>);
 
 /// Returns the base of a history and its reports that the journal knows; sets the history aside.
-fn keep_journaled(place: &LogPath, sent: &[u64]) -> Result<(Vec<u64>, Vec<KeptReport>), JournalError> {
+fn keep_journaled(place: &LogPath, sent: &NextNumbers) -> Result<(NextNumbers, Vec<KeptReport>), JournalError> {
     let mut log = open_log(place, ReaderStart::Oldest)?;
     let (mut scan, mut kept) = (HistoryScan::default(), Vec::new());
-    let mut base = Vec::new();
+    let mut base = NextNumbers::default();
     while let Next::Message(message) = log.next()? {
         scan.note_frame(&message);
         match parse_report(&message) {
-            Some(report) if report.number < sent.get(usize::from(report.session)).copied().unwrap_or(0) => {
-                kept.push((report.number, report.session, report.stamp, report.kind, report.message.to_vec()));
+            Some(report) if sent.of(report.session).is_behind(report.kind, report.number) => {
+                let SessionReport { number, session, account, stamp, kind, message } = report;
+                kept.push((ReportPrefix { number, session, reserved: 0, account }, stamp, kind, message.to_vec()));
             }
             Some(_) => {}
             None => base.clone_from(&scan.next),

@@ -99,7 +99,7 @@ fn a_text_is_cut_at_the_max_payload() {
 
 #[test]
 fn the_messages_have_the_documented_sizes() {
-    assert_eq!((HEADER_BYTES, size_of::<Logon>(), size_of::<Welcome>(), size_of::<Query>()), (24, 48, 56, 16));
+    assert_eq!((HEADER_BYTES, size_of::<Logon>(), size_of::<Welcome>(), size_of::<Query>()), (24, 56, 64, 16));
     assert_eq!((size_of::<CommandAck>(), size_of::<CopyHeader>(), size_of::<CopyTrailer>()), (8, 24, 40));
     assert_eq!(MAGIC.len(), 8);
 }

@@ -477,5 +477,6 @@ pub(super) fn order_of(request: &Request) -> u64 {
         Request::Replace(replace) => replace.original.0,
         Request::Status(status) => status.original.0,
         Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => 0,
+        Request::Extended(_) | Request::ByTextId(_) => 0,
     }
 }

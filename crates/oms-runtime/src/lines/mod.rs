@@ -84,6 +84,8 @@ struct OutboundLine {
     /// Time since when the line is down, in ticks; `None` while it is up, and once its requests were put in doubt.
     down_since: Option<u64>,
     lost_after: u64,
+    /// Order and fill of the last report, if a client was sent the report and not yet its detail.
+    awaited_detail: Option<(u64, u64)>,
 }
 
 /// Requests of a line that is down for too long.
@@ -129,8 +131,20 @@ impl VenueLines {
         let lost_after = calibration.ticks_of_ns(config.lost_after_ns);
         let (id, window, agent) = (config.id, config.window.into(), Some(Box::new(agent)));
         let down_since = Some((self.now)());
-        let line = OutboundLine { id, lane, path, flow, rate_limit, window, agent, in_flight, down_since, lost_after };
-        self.list.push(line);
+        let awaited_detail = ledger.awaited_detail(id);
+        self.list.push(OutboundLine {
+            id,
+            lane,
+            path,
+            flow,
+            rate_limit,
+            window,
+            agent,
+            in_flight,
+            down_since,
+            lost_after,
+            awaited_detail,
+        });
         Ok(())
     }
 
@@ -283,6 +297,20 @@ impl VenueLines {
         if let Some(line) = self.list.iter().find(|line| line.id == id) {
             line.flow.set_journaled(next);
         }
+    }
+
+    /// Notes the order and the fill of a line's last report, whose detail may follow; none if no client was sent it.
+    #[inline]
+    pub fn await_detail(&mut self, id: LineId, report: Option<(u64, u64)>) {
+        if let Some(line) = self.line_mut(id) {
+            line.awaited_detail = report;
+        }
+    }
+
+    /// Returns whether a line's last report was of this order and this fill, a client was sent the report, and not yet
+    /// its detail: of a repeated report the detail is repeated, too.
+    pub fn take_awaited_detail(&mut self, id: LineId, report: (u64, u64)) -> bool {
+        self.line_mut(id).is_some_and(|line| line.awaited_detail.take() == Some(report))
     }
 
     /// Returns the agent of the line with this index, if the agent runs on the core's thread.

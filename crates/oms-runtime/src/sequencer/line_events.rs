@@ -53,23 +53,40 @@ impl<C: Clock> Sequencer<C> {
         };
         let (source, lane_sequence) = (line.venue, message.sequence as u32);
         let record = ReportRecord { report, source, line: u16::from(line.line) + 1, lane_sequence };
+        let reports = self.release.reports;
         self.apply_report(received, &Input::Report(record))?;
+        let is_for_client = self.release.reports > reports;
         if let Some(lines) = self.release.venues.lines_mut(line.venue) {
             lines.note_journaled(line, message.sequence + 1);
+            lines.await_detail(line, is_for_client.then_some((report.order_id.0, report.exec_id.0)));
         }
         self.query_after_loss(line.venue, &report)
     }
 
-    /// Journals the details of a report. Those of unknown orders would only fill the disk.
+    /// Journals the details of a report, and sends them to the client that was sent the report. Those of unknown orders
+    /// would only fill the disk.
     fn line_detail(&mut self, line: LineId, received: u64, message: &LogMessage<'_>) -> Result<(), OmsError> {
         let Ok(detail) = ReportDetail::read_from_bytes(message.payload) else {
             self.invalid_messages += 1;
             return Ok(());
         };
-        if self.core.order_by_venue_id(line.venue, detail.order_id.0).is_some() {
-            let (source, lane_sequence) = (line.venue, message.sequence as u32);
-            let record = DetailRecord { detail, source, line: u16::from(line.line) + 1, lane_sequence };
-            self.apply_and_release(received, &Input::ReportDetail(record))?;
+        if let Some(order) = self.core.order_by_venue_id(line.venue, detail.order_id.0) {
+            let lines = self.release.venues.lines_mut(line.venue);
+            let ids = (detail.order_id.0, detail.exec_id.0);
+            let is_for_client = lines.is_some_and(|lines| lines.take_awaited_detail(line, ids));
+            let is_sent = is_for_client && self.release.sends_details_to(order.session);
+            let record = DetailRecord {
+                detail: ReportDetail { order_id: order.id, ..detail },
+                source: line.venue,
+                line: u16::from(line.line) + 1,
+                lane_sequence: message.sequence as u32,
+                session: if is_sent { order.session + 1 } else { 0 },
+                reserved: 0,
+                account: order.account,
+            };
+            let sequence = self.apply(received, &Input::ReportDetail(record))?;
+            self.release.release_detail(&record, sequence, received)?;
+            self.release_outputs(sequence, received)?;
         }
         if let Some(lines) = self.release.venues.lines_mut(line.venue) {
             lines.note_journaled(line, message.sequence + 1);

@@ -1,7 +1,7 @@
 //! The sequencer's work beside inputs: checks of disk, lanes and venues, and an orderly stop.
 
 use tickpath_clock::Clock;
-use tickpath_oms_core::{GapTimer, Input};
+use tickpath_oms_core::{ExpiryTimer, GapTimer, Input};
 
 use super::Sequencer;
 use crate::OmsError;
@@ -48,7 +48,7 @@ impl<C: Clock> Sequencer<C> {
             if let Some((lanes, first)) = self.housekeeping.lane_files.check() {
                 self.notices.add(Notice::LanesRemoved { lanes, first });
             }
-            done += self.check_venues()? + self.check_unanswered()? + self.end_due_day()?;
+            done += self.check_venues()? + self.check_unanswered()? + self.end_due_day()? + self.end_due_orders()?;
         }
         if self.core.has_blocked_venue() {
             done += self.release_waiting()?;
@@ -58,6 +58,16 @@ impl<C: Clock> Sequencer<C> {
             done += 1;
         }
         Ok(done)
+    }
+
+    /// Ends the good-till-date orders whose end time has come. Returns the number of inputs.
+    fn end_due_orders(&mut self) -> Result<usize, OmsError> {
+        let now = self.clock.ticks();
+        if !self.core.needs_expiry_timer(now) {
+            return Ok(0);
+        }
+        self.apply_and_release(now, &Input::ExpiryTimer(ExpiryTimer::default()))?;
+        Ok(1)
     }
 
     /// Finds the venues that have disconnected. Their requests wait in the core from now on, and are checked again.

@@ -4,9 +4,9 @@ use tickpath_clock::Clock;
 use tickpath_log::LogPath;
 use tickpath_market::SymbolId;
 use tickpath_oms_core::{Core, CoreCounts, Instrument};
-use tickpath_oms_journal::JournalError;
 use tickpath_oms_journal::commit::{GroupCommit, ManualCommit};
 use tickpath_oms_journal::history::HistoryIndex;
+use tickpath_oms_journal::{JournalError, NextNumbers};
 
 use super::Sequencer;
 use crate::OmsError;
@@ -50,7 +50,13 @@ impl<C: Clock> Sequencer<C> {
 
     /// Returns the number of the next report of each session in the history; empty without a history.
     pub fn next_reports(&self) -> Vec<u64> {
-        self.release.front_end.next_numbers().to_vec()
+        self.next_numbers().reports
+    }
+
+    /// Returns the numbers of the next report and of the next detail of each session in the history; empty without a
+    /// history.
+    pub fn next_numbers(&self) -> NextNumbers {
+        self.release.front_end.next_numbers().cloned().unwrap_or_default()
     }
 
     /// Returns the journal's id.

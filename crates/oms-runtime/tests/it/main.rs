@@ -251,7 +251,7 @@ fn frames(config: &LogConfig) -> Vec<(u8, Vec<u8>)> {
 fn venue_frames(outputs: &[Output]) -> Vec<(u8, Vec<u8>)> {
     let of = |output: &Output| match output {
         Output::Venue { request, .. } => Some((request.kind().code(), request.as_bytes().to_vec())),
-        Output::Report { .. } | Output::Denied { .. } => None,
+        Output::Report { .. } | Output::Denied { .. } | Output::Extension { .. } => None,
     };
     outputs.iter().filter_map(of).collect()
 }
@@ -265,7 +265,10 @@ fn client_frames(outputs: &[Output], to: u16) -> Vec<(u8, Vec<u8>)> {
         Output::Denied { session, denied } if *session == to => {
             Some((Kind::OrderDenied.code(), denied.as_bytes().to_vec()))
         }
-        Output::Venue { .. } | Output::Report { .. } | Output::Denied { .. } => None,
+        Output::Extension { session, extension } if *session == to => {
+            Some((Kind::OrderExtension.code(), extension.as_bytes().to_vec()))
+        }
+        Output::Venue { .. } | Output::Report { .. } | Output::Denied { .. } | Output::Extension { .. } => None,
     };
     outputs.iter().filter_map(of).collect()
 }

@@ -1,6 +1,6 @@
 //! Venues that stay silent, reject an open order, or do not confirm the end of a day: the OMS sends a question.
 
-use tickpath_market::{ExecId, OrderId, TimeInForce, VenueOrderId};
+use tickpath_market::{ExecId, ExtendedOrder, OrderId, TimeInForce, VenueOrderId};
 use tickpath_oms_core::{AdminCommandError, DayEnd, OrderView, Reconcile, RecordKind};
 use tickpath_oms_runtime::{CommandError, VenueExpectations};
 use tickpath_venue_sim::{Chance, InjectedFaults};
@@ -306,6 +306,24 @@ fn a_day_orders_expiry_is_booked_only_when_its_venue_confirms_it() {
     assert_eq!(scene.status(2).0, OrdStatus::Expired);
     scene.end_day(0).expect("there is room");
     assert_eq!(scene.status(3).0, OrdStatus::New);
+    scene.check_replay();
+}
+
+#[test]
+fn a_good_till_date_order_is_canceled_when_its_time_has_come() {
+    let mut scene = SilentVenueScene::new(watch());
+    let until = |client, expire_ns| {
+        let time_in_force = TimeInForce::GoodTillDate.code();
+        let order = NewOrder { time_in_force, ..limit(Side::Buy, client, 80, 1) };
+        Request::Extended(ExtendedOrder { order, expire_ns, ..ExtendedOrder::default() })
+    };
+    let now_ns = scene.scene.clock.calibration().utc_ns_of(scene.scene.clock.ticks());
+    scene.send(until(1, now_ns + 2 * SECOND));
+    scene.send(until(2, now_ns + 60 * SECOND));
+    scene.wait(SECOND);
+    assert_eq!((scene.status(1).0, scene.status(2).0), (OrdStatus::New, OrdStatus::New));
+    scene.wait(2 * SECOND);
+    assert_eq!((scene.status(1).0, scene.status(2).0), (OrdStatus::Expired, OrdStatus::New));
     scene.check_replay();
 }
 

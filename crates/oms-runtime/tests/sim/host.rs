@@ -254,7 +254,7 @@ impl Host {
             days += u64::from(matches!(input, Input::DayEnd(_)));
             orders.extend(outputs.iter().filter_map(|output| match output {
                 Output::Report { report, .. } => Some(report.order_id.0),
-                Output::Venue { .. } | Output::Denied { .. } => None,
+                Output::Venue { .. } | Output::Denied { .. } | Output::Extension { .. } => None,
             }));
         });
         replayed.map(|_| JournalFindings { orders, days }).or_else(|e| broken("replays agree", e.to_string()))

@@ -119,8 +119,12 @@ impl Oracle {
             Request::Cancel(cancel) => cancel.original.0,
             Request::Replace(replace) => replace.original.0,
             Request::Status(status) => status.original.0,
-            Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => {
-                return broken("no mass cancel and no trigger leaves", format!("{request:?}"));
+            Request::MassCancel(_)
+            | Request::Conditional(_)
+            | Request::ReplaceConditional(_)
+            | Request::Extended(_)
+            | Request::ByTextId(_) => {
+                return broken("no mass cancel, no trigger and no text id leaves", format!("{request:?}"));
             }
         };
         if !self.arrived.insert((id, original)) {
@@ -158,6 +162,7 @@ impl Oracle {
             Request::Replace(replace) => self.silent_losses.note(replace.original.0),
             Request::Status(status) => self.silent_losses.note(status.original.0),
             Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => {}
+            Request::Extended(_) | Request::ByTextId(_) => {}
         }
     }
 

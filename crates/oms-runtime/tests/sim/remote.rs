@@ -194,6 +194,7 @@ impl RemoteSession {
         let expected = match output {
             Output::Report { report, .. } => (MessageKind::ExecutionReport.code(), report.as_bytes()),
             Output::Denied { denied, .. } => (MessageKind::OrderDenied.code(), denied.as_bytes()),
+            Output::Extension { extension, .. } => (MessageKind::OrderExtension.code(), extension.as_bytes()),
             Output::Venue { .. } => return Ok(()),
         };
         match self.received.get(&number) {

@@ -502,6 +502,8 @@ fn brief(request: &Request) -> String {
         Request::Replace(to) => format!("{id}: replace {} by {} at {}", to.original, to.quantity, to.price),
         Request::Status(status) => format!("{id}: status of {}", status.original),
         Request::MassCancel(_) => format!("{id}: cancel all"),
+        Request::Extended(new) => format!("{}, client id {}", brief(&Request::New(new.order)), new.text_id),
+        Request::ByTextId(named) => format!("{id}: {:?} of client id {}", named.action, named.text_id),
         Request::Conditional(new) => format!("{}, when {:?}", brief(&Request::New(new.order)), new.trigger),
         Request::ReplaceConditional(to) => {
             format!("{id}: replace {} by {} at {}, when {:?}", to.original, to.quantity, to.price, to.trigger)

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use tickpath_market::{AccountId, ExecType, ExecutionReport, Kind, OrderDenied};
+use tickpath_market::{AccountId, ExecType, ExecutionReport, Kind, OrderDenied, ReportDetail};
 use tickpath_oms_runtime::history::SessionReport;
 use tickpath_settings::Section;
 use zerocopy::FromBytes;
@@ -104,12 +104,16 @@ impl ResolvedCopyFilter {
     }
 }
 
-/// Returns the account that a report is for; none if it is no report, or no fill where only fills count.
+/// Returns the account that a report or a detail is for; none if it is neither, or of no fill where only fills count.
 fn account(report: &SessionReport<'_>, fills_only: bool) -> Option<AccountId> {
     if report.kind == Kind::ExecutionReport.code() {
         let (execution, _) = ExecutionReport::read_from_prefix(report.message).ok()?;
         let fills = [ExecType::Trade, ExecType::TradeCorrect, ExecType::TradeCancel].map(ExecType::code);
         return (!fills_only || fills.contains(&execution.exec_type)).then_some(execution.account);
+    }
+    if report.kind == Kind::ReportDetail.code() {
+        let (detail, _) = ReportDetail::read_from_prefix(report.message).ok()?;
+        return (!fills_only || detail.exec_id.0 != 0).then_some(report.account);
     }
     let (denied, _) = OrderDenied::read_from_prefix(report.message).ok()?;
     (!fills_only && report.kind == Kind::OrderDenied.code()).then_some(denied.account)

@@ -6,11 +6,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use tickpath_exchanges::OrderExchange;
 use tickpath_market::{Quantity, SymbolId, VenueId};
 use tickpath_settings::Section;
 use tickpath_venue::Line;
 use tickpath_venue_binance::{BinanceLine, BinanceLineConfig};
 use tickpath_venue_okx::{OkxLine, OkxLineConfig};
+use zeroize::Zeroizing;
 
 /// Keys of a line that only a line to an exchange has.
 const KEYS: [&str; 6] = ["credentials", "rest_url", "ca", "demo", "valid_ms", "cancel_all_after_s"];
@@ -24,35 +26,11 @@ const ONLY_OKX: [(&str, &str); 3] = [
 /// Default time for which a request is valid, in milliseconds.
 const VALID_MS: u32 = 5_000;
 
-/// Hosts of OKX's private channels, each with the address of its REST interface.
-const OKX_HOSTS: [(&str, &str); 6] = [
-    ("ws.okx.com", "https://openapi.okx.com"),
-    ("wspap.okx.com", "https://openapi.okx.com"),
-    ("wseea.okx.com", "https://eea.okx.com"),
-    ("wseeapap.okx.com", "https://eea.okx.com"),
-    ("wsus.okx.com", "https://us.okx.com"),
-    ("wsuspap.okx.com", "https://us.okx.com"),
-];
-/// Hosts of Binance's WebSocket API, each with the address of its REST interface.
-const BINANCE_HOSTS: [(&str, &str); 2] = [
-    ("ws-api.binance.com", "https://api.binance.com"),
-    ("ws-api.testnet.binance.vision", "https://testnet.binance.vision"),
-];
-
-/// An exchange whose protocol a line speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineExchange {
-    /// OKX.
-    Okx,
-    /// Binance's spot market.
-    Binance,
-}
-
 /// A line to an exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeLine {
     /// Exchange.
-    pub exchange: LineExchange,
+    pub exchange: OrderExchange,
     /// Address of its WebSocket: `wss://HOST[:PORT]/PATH`, or `ws://` for loopback.
     pub url: String,
     /// Address of its REST interface; none for that of the exchange at `url`. Read for OKX only.
@@ -92,46 +70,9 @@ pub(super) struct ExchangeKeys {
     cancel_all_after_s: Option<u32>,
 }
 
-impl LineExchange {
-    /// Returns the scheme that begins the URL of a line, before the `+`.
-    pub fn scheme(self) -> &'static str {
-        match self {
-            Self::Okx => "okx",
-            Self::Binance => "binance",
-        }
-    }
-
-    /// Returns the address of the REST interface that belongs to an address of the WebSocket: the exchange's own for a
-    /// host of the exchange, and the same host and port for any other. None for an unknown host of OKX, whose accounts
-    /// belong to one REST interface.
-    pub fn rest_url(self, url: &str) -> Option<String> {
-        let (scheme, rest) = url.split_once("://")?;
-        let authority = rest.split(['/', '?']).next()?;
-        let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-        let (hosts, own_domain) = match self {
-            Self::Okx => (&OKX_HOSTS[..], ".okx.com"),
-            Self::Binance => (&BINANCE_HOSTS[..], ".binance.com"),
-        };
-        match hosts.iter().find(|(known, _)| *known == host) {
-            Some((_, rest_url)) => Some((*rest_url).to_owned()),
-            None if host.ends_with(own_domain) => None,
-            None => Some(format!("{}://{authority}", if scheme == "ws" { "http" } else { "https" })),
-        }
-    }
-}
-
-impl fmt::Display for LineExchange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Okx => "OKX",
-            Self::Binance => "Binance",
-        })
-    }
-}
-
 impl ExchangeLine {
     /// Returns a line with this address and this file of credentials; everything else as the exchange has it.
-    pub fn new(exchange: LineExchange, url: String, credentials: PathBuf) -> Self {
+    pub fn new(exchange: OrderExchange, url: String, credentials: PathBuf) -> Self {
         let (rest_url, ca, cancel_all_after_s) = (None, None, None);
         Self { exchange, url, rest_url, ca, credentials, is_demo: false, valid_ms: VALID_MS, cancel_all_after_s }
     }
@@ -139,9 +80,18 @@ impl ExchangeLine {
     /// Opens the line, which connects nothing yet. The error is a sentence without secrets.
     pub fn open(&self, venue: VenueId, instruments: &[VenueInstrument]) -> Result<Box<dyn Line>, String> {
         match self.exchange {
-            LineExchange::Okx => self.open_okx(venue, instruments),
-            LineExchange::Binance => self.open_binance(venue, instruments),
+            OrderExchange::Okx => self.open_okx(venue, instruments),
+            OrderExchange::Binance => self.open_binance(venue, instruments),
         }
+    }
+
+    /// Reads the key of the credentials, which names the account; none for credentials that cannot be read.
+    pub(super) fn read_key(&self) -> Option<Zeroizing<String>> {
+        let key = match self.exchange {
+            OrderExchange::Okx => tickpath_venue_okx::ApiCredentials::read(&self.credentials).ok()?.key.clone(),
+            OrderExchange::Binance => tickpath_venue_binance::ApiCredentials::read(&self.credentials).ok()?.key.clone(),
+        };
+        Some(Zeroizing::new(key))
     }
 
     fn open_okx(&self, venue: VenueId, instruments: &[VenueInstrument]) -> Result<Box<dyn Line>, String> {
@@ -193,7 +143,7 @@ impl fmt::Display for ExchangeLine {
     /// Formats the URL without its query.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = self.url.split('?').next().unwrap_or_default();
-        write!(f, "{}+{address} with the credentials in {}", self.exchange.scheme(), self.credentials.display())
+        write!(f, "{}+{address} with the credentials in {}", self.exchange.name(), self.credentials.display())
     }
 }
 
@@ -231,11 +181,11 @@ impl ExchangeKeys {
     }
 
     /// Returns the line, and reports keys that its exchange does not have.
-    pub(super) fn into_line(self, line: &mut Section<'_>, exchange: LineExchange, url: String) -> ExchangeLine {
+    pub(super) fn into_line(self, line: &mut Section<'_>, exchange: OrderExchange, url: String) -> ExchangeLine {
         if !line.has("credentials") {
             line.add_mistake("credentials", format!("a line to {exchange} needs an API key; name its file"));
         }
-        if exchange == LineExchange::Binance {
+        if exchange == OrderExchange::Binance {
             for (key, remedy) in ONLY_OKX {
                 if line.has(key) {
                     line.add_mistake(key, remedy);
@@ -248,4 +198,12 @@ impl ExchangeKeys {
         let credentials = credentials.unwrap_or_default();
         ExchangeLine { exchange, url, rest_url, ca, credentials, is_demo, valid_ms, cancel_all_after_s }
     }
+}
+
+/// Returns why a line may not use the key of the line before it on this line of the file.
+pub(super) fn shared_account(exchange: OrderExchange, first: usize) -> String {
+    format!(
+        "the line on line {first} has the same key, and both would read the ends of each other's orders at {exchange}; \
+         remove one of the two, or give it the key of another sub-account"
+    )
 }

@@ -34,19 +34,21 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use tickpath_clock::{LogoutCleanup, Priority, Wait};
+use tickpath_exchanges::OrderExchange;
 use tickpath_log::{Config as LogConfig, LogPath};
 use tickpath_market::{Symbol, SymbolId, VenueId};
 use tickpath_oms_core::{AccountLimits, FirmLimits, Instrument, NAME_SESSION, NAME_VENUE, NameRecord, SymbolLimits};
 use tickpath_oms_runtime::calendar::Calendar;
 use tickpath_oms_runtime::{Config, LaneKind, LanesConfig, Layout, TradingDefinitions};
 use tickpath_settings::{Mistakes, Section, SettingsError};
+use zeroize::Zeroizing;
 
 pub use accounts::account_columns;
 pub use calendar::read_calendar as take_calendar;
 pub use config_errors::ConfigErrors;
 pub use copy_filter::{CopyFilter, CopyTopic, ResolvedCopyFilter};
 pub use edit::{EditError, NewUser, UsersFile};
-pub use exchange_lines::{ExchangeLine, LineExchange, VenueInstrument};
+pub use exchange_lines::{ExchangeLine, VenueInstrument};
 pub use init::{InitialFiles, OmsInitError, init};
 use instruments::InstrumentLine;
 pub use instruments::{instrument_columns, list_instruments};
@@ -348,18 +350,30 @@ impl Settings {
         }
     }
 
-    /// Opens each line to an exchange once: credentials or instruments that it cannot use are found before a start.
+    /// Opens each line to an exchange once: credentials or instruments that it cannot use are found before a start, and
+    /// so are two lines on one account, which would each read the ends of the other's orders.
     fn check_exchange_lines(&self) -> Result<(), Mistakes> {
-        let mut mistakes = Mistakes::new(&self.file);
+        let (mut mistakes, mut accounts) =
+            (Mistakes::new(&self.file), Vec::<(OrderExchange, Zeroizing<String>, usize)>::new());
         let locations = venue_lines::locations(&self.file);
         for (venue, lines) in self.venues.iter().zip(locations) {
             let instruments = self.line_instruments(venue.rules.venue);
             for (settings, line) in venue.lines.iter().zip(lines) {
-                if let LineTarget::Exchange(target) = &settings.target
-                    && let Err(why) = target.open(venue.rules.venue, &instruments)
-                {
+                let LineTarget::Exchange(target) = &settings.target else { continue };
+                if let Err(why) = target.open(venue.rules.venue, &instruments) {
                     mistakes.add(line, format!("[[lines]] {why}"));
                 }
+                let Some(key) = target.read_key() else { continue };
+                let is_same = |(exchange, known, _): &&(OrderExchange, Zeroizing<String>, usize)| {
+                    *exchange == target.exchange && known.as_str() == key.as_str()
+                };
+                if let Some((exchange, _, first)) = accounts.iter().find(is_same) {
+                    mistakes.add(
+                        line,
+                        format!("[[lines]] credentials: {}", exchange_lines::shared_account(*exchange, *first)),
+                    );
+                }
+                accounts.push((target.exchange, key, line));
             }
         }
         mistakes.into_result(())
@@ -370,9 +384,9 @@ impl Settings {
     fn line_warning(&self, venue: &VenueSettings) -> Option<String> {
         let instruments = self.line_instruments(venue.rules.venue);
         match venue.lines.iter().find_map(LineSettings::exchange)? {
-            LineExchange::Okx => {}
-            LineExchange::Binance if instruments.len() <= MAX_BINANCE_INSTRUMENTS => return None,
-            LineExchange::Binance => {
+            OrderExchange::Okx => {}
+            OrderExchange::Binance if instruments.len() <= MAX_BINANCE_INSTRUMENTS => return None,
+            OrderExchange::Binance => {
                 return Some(format!(
                     "{}: {} instruments of {}; each connect asks Binance for the orders and fills of each, which exceeds \
                      its limits beyond {MAX_BINANCE_INSTRUMENTS}: remove the rows that are not traded",

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use tickpath_exchanges::OrderExchange;
 use tickpath_market::VenueId;
 use tickpath_oms_core::{RejectRule, VenueRules};
 use tickpath_oms_runtime::VenueExpectations;
 use tickpath_settings::Section;
 
-use super::exchange_lines::LineExchange;
 use super::retry_rules;
 use super::venue_lines::{self, LineSettings};
 
@@ -86,7 +86,7 @@ fn watch(venue: &mut Section<'_>, id: VenueId) -> VenueExpectations {
 }
 
 /// Reports a behaviour that an exchange does not have.
-fn check_rules(venue: &mut Section<'_>, rules: &VenueRules, exchange: LineExchange) {
+fn check_rules(venue: &mut Section<'_>, rules: &VenueRules, exchange: OrderExchange) {
     if rules.numbered != 0 {
         let why = "does not number the events of an order; set numbered = false";
         venue.add_mistake("numbered", format!("{exchange} {why}"));

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use tickpath_exchanges::OrderExchange;
 use tickpath_market::VenueId;
 use tickpath_oms_runtime::lines::MAX_LINES;
 use tickpath_oms_runtime::{LineFactory, LineId, OmsLineConfig};
@@ -12,7 +13,7 @@ use tickpath_settings::Section;
 use tickpath_venue::Line;
 use tickpath_venue_native::{LineAddress, LinePassword, TcpLine};
 
-use super::exchange_lines::{ExchangeKeys, ExchangeLine, LineExchange, VenueInstrument};
+use super::exchange_lines::{ExchangeKeys, ExchangeLine, VenueInstrument};
 
 /// Line to a venue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub enum LineTarget {
 enum LineUrl {
     Native(LineAddress),
     /// The exchange, and the URL without its name.
-    Exchange(LineExchange, String),
+    Exchange(OrderExchange, String),
 }
 
 /// A text that is no URL of a line.
@@ -97,7 +98,7 @@ pub(super) fn configs<'a>(
 
 impl LineSettings {
     /// Returns the exchange whose protocol the line speaks; none for our own protocol.
-    pub fn exchange(&self) -> Option<LineExchange> {
+    pub fn exchange(&self) -> Option<OrderExchange> {
         match &self.target {
             LineTarget::Native { .. } => None,
             LineTarget::Exchange(line) => Some(line.exchange),
@@ -160,8 +161,8 @@ impl FromStr for LineUrl {
     type Err = ParseLineUrlError;
 
     fn from_str(url: &str) -> Result<Self, ParseLineUrlError> {
-        for exchange in [LineExchange::Okx, LineExchange::Binance] {
-            let rest = url.strip_prefix(exchange.scheme()).and_then(|rest| rest.strip_prefix('+'));
+        for exchange in OrderExchange::ALL {
+            let rest = url.strip_prefix(exchange.name()).and_then(|rest| rest.strip_prefix('+'));
             if let Some(address) = rest.filter(|rest| ["wss://", "ws://"].iter().any(|scheme| rest.starts_with(scheme)))
             {
                 return Ok(Self::Exchange(exchange, address.to_owned()));

@@ -30,7 +30,8 @@ fn hello() -> Logon {
         last_sum: 0,
         client: 0,
         features: 0,
-        reserved_end: 0,
+        last_detail_sum: 0,
+        next_detail: 0,
     }
 }
 

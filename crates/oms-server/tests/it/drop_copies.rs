@@ -16,7 +16,7 @@ use crate::limit;
 use crate::sessions::{OmsFixture, RecordingClient};
 
 /// Returns a house in which eve receives a drop copy, with these additional lines for that user.
-fn oms_with_copies(layout: Layout, lines: &str) -> OmsFixture {
+pub(crate) fn oms_with_copies(layout: Layout, lines: &str) -> OmsFixture {
     let mut oms = OmsFixture::new(layout);
     oms.stop();
     let file = oms.folder().join("users.toml");
@@ -35,6 +35,7 @@ fn copied(eve: &RecordingClient) -> Vec<(u64, u16, u64, u64)> {
             let client = match report {
                 CopiedReport::Report(report) => report.client_order_id,
                 CopiedReport::Denied(denied) => denied.client_order_id,
+                CopiedReport::Detail(_) => panic!("the exchange gives no details"),
             };
             Some((*number, *session, *session_number, client.0))
         }

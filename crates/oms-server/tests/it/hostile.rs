@@ -51,7 +51,7 @@ impl RawClient {
     }
 
     /// Logs in as a client of this version.
-    fn login_at(oms: &OmsFixture, user: &str, session: u16, heartbeat_ms: u32, version: u16) -> Self {
+    pub(crate) fn login_at(oms: &OmsFixture, user: &str, session: u16, heartbeat_ms: u32, version: u16) -> Self {
         let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password"), None).expect("a good name");
         let hello = Logon {
             magic: MAGIC,
@@ -63,7 +63,8 @@ impl RawClient {
             last_sum: 0,
             client: 0,
             features: 0,
-            reserved_end: 0,
+            last_detail_sum: 0,
+            next_detail: 0,
         };
         let mut raw = Self::new(oms);
         raw.say(Word::Logon.code(), 0, hello.as_bytes(), &first);

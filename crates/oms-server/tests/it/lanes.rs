@@ -47,7 +47,8 @@ impl RawLaneClient {
             last_sum: 0,
             client: 0,
             features: Logon::LANES,
-            reserved_end: 0,
+            last_detail_sum: 0,
+            next_detail: 0,
         };
         let say = |socket: &mut UnixStream, kind: Word, message: &[u8], text: &[u8]| {
             let mut out = Vec::new();

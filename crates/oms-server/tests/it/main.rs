@@ -6,6 +6,8 @@ mod admin_commands;
 mod archived_days;
 mod conditional;
 mod denials;
+mod detail_line;
+mod details;
 mod drop_copies;
 #[path = "../../../oms-runtime/tests/it/fixture.rs"]
 mod fixture;

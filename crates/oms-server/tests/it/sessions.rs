@@ -36,7 +36,8 @@ pub(crate) struct FixtureRun {
     stop: Arc<AtomicBool>,
     venue_stop: Arc<AtomicBool>,
     oms: JoinHandle<Result<(), String>>,
-    venue: JoinHandle<()>,
+    /// None for a venue that is reached by a line.
+    venue: Option<JoinHandle<()>>,
     pub(crate) events: Receiver<ServerEvent>,
 }
 
@@ -110,27 +111,33 @@ impl OmsFixture {
         if is_ready.recv().is_err() {
             panic!("the OMS does not start: {:?}", oms.join());
         }
-        let lanes = self.config.lanes.join_venue(VENUE, clock.calibration()).expect("the OMS has made them");
-        let venue = SimVenue::new(VenueConfig { venue: VENUE, symbols: 2, expected_orders: 4_096 });
-        let mut line = VenueEngine::new(clock, venue, lanes.requests, lanes.reports, Some(self.ticks()));
         let venue_stop = Arc::new(AtomicBool::new(false));
-        let theirs = venue_stop.clone();
-        let venue = std::thread::spawn(move || {
-            while !theirs.load(Ordering::Acquire) {
+        let has_lanes = self.config.lanes.venues.contains(&VENUE);
+        let venue = has_lanes.then(|| self.start_venue(venue_stop.clone()));
+        self.running = Some(FixtureRun { stop, venue_stop, oms, venue, events: hear });
+        self.tick(99, 101);
+    }
+
+    fn start_venue(&self, stop: Arc<AtomicBool>) -> JoinHandle<()> {
+        let lanes = self.config.lanes.join_venue(VENUE, self.clock.calibration()).expect("the OMS has made them");
+        let venue = SimVenue::new(VenueConfig { venue: VENUE, symbols: 2, expected_orders: 4_096 });
+        let mut line = VenueEngine::new(self.clock, venue, lanes.requests, lanes.reports, Some(self.ticks()));
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Acquire) {
                 if line.poll().expect("its lanes are sound") == 0 {
                     tickpath_clock::yield_now();
                 }
             }
-        });
-        self.running = Some(FixtureRun { stop, venue_stop, oms, venue, events: hear });
-        self.tick(99, 101);
+        })
     }
 
     pub(crate) fn stop(&mut self) {
         let running = self.running.take().expect("it runs");
         running.venue_stop.store(true, Ordering::Release);
         running.stop.store(true, Ordering::Release);
-        running.venue.join().expect("the venue ends");
+        if let Some(venue) = running.venue {
+            venue.join().expect("the venue ends");
+        }
         running.oms.join().expect("the OMS ends").expect("in good order");
     }
 

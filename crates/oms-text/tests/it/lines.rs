@@ -2,8 +2,8 @@
 
 use serde_json::{Value as Json, json};
 use tickpath_market::{
-    BookLevel, ClientOrderId, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, OrdStatus, OrderDenied,
-    OrderId, Quantity, Side, SymbolId, Trade,
+    BookLevel, ClientOrderId, ExecId, ExecType, ExecutionReport, FeedCondition, FeedStatus, Kind, Liquidity, OrdStatus,
+    OrderDenied, OrderId, Quantity, ReportDetail, Side, SymbolId, Trade,
 };
 use tickpath_oms_core::Denial;
 use tickpath_oms_text::{
@@ -130,6 +130,32 @@ fn a_denial_line_has_its_reason_and_its_limit_with_unit() {
     assert_eq!((&object["limit_ns"], &object["why"]), (&json!(5_000_000), &json!(Denial::RequestAge.to_string())));
     let quantity = sent(ReportOrDenial::Denied(denied(Denial::SessionQuantity, 100_000_000)));
     assert_eq!(parsed(&quantity.line(true, |_| None))["limit"], json!("1"));
+}
+
+#[test]
+fn a_detail_line_has_what_the_exchange_sent() {
+    let detail = ReportDetail {
+        order_id: OrderId::new(5, 7),
+        exec_id: ExecId(9),
+        fee: 10_i128.pow(11).to_le_bytes(),
+        fee_currency: "BTC".parse().expect("it is a currency"),
+        liquidity: Liquidity::Taker.code(),
+        venue_received_ns: 1_000_000_001,
+        ..ReportDetail::default()
+    };
+    let fill = sent(ReportOrDenial::Detail(detail));
+    let expected =
+        "17 5.7 session=2 detail exec_id=9 fee=0.00001 BTC taker venue_received=1970-01-01T00:00:01.000000001Z\n";
+    assert_eq!(fill.line(false, |_| None), expected);
+    let object = parsed(&fill.line(true, |_| None));
+    let got = ["name", "order_id", "exec_id", "fee", "fee_currency", "liquidity"].map(|key| &object[key]);
+    let expected = [json!("report_detail"), json!("5.7"), json!(9), json!("0.00001"), json!("BTC"), json!("taker")];
+    assert_eq!(got, expected.each_ref());
+    // A text of the exchange moves no cursor.
+    let rejection =
+        ReportDetail { order_id: OrderId::new(5, 7), ..ReportDetail::default() }.with_text("too \u{1b}[2Jlate");
+    let line = sent(ReportOrDenial::Detail(rejection)).line(false, |_| None);
+    assert_eq!(line, "17 5.7 session=2 detail text=\"too \\u{1b}[2Jlate\"\n");
 }
 
 fn sent(answer: ReportOrDenial) -> SentReport {

@@ -109,6 +109,7 @@ impl Naive {
             Request::Status(asked) => out.push(self.status(cause, asked.original.0, asked.symbol, asked.account)),
             Request::MassCancel(all) => self.cancel_all(cause, all, out),
             Request::Conditional(_) | Request::ReplaceConditional(_) => unreachable!("triggers are an OMS's own"),
+            Request::Extended(_) | Request::ByTextId(_) => unreachable!("text ids are an OMS's own"),
         }
     }
 

@@ -222,6 +222,7 @@ fn inward(mut request: Request, owner: u64) -> Request {
             account(&mut all.account);
         }
         Request::Conditional(_) | Request::ReplaceConditional(_) => unreachable!("triggers are an OMS's own"),
+        Request::Extended(_) | Request::ByTextId(_) => unreachable!("text ids are an OMS's own"),
     }
     request
 }

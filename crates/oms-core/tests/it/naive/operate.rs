@@ -314,6 +314,7 @@ impl Naive {
                 return true;
             }
             Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => return false,
+            Request::Extended(_) | Request::ByTextId(_) => return false,
         };
         let id = request.client_order_id().0;
         let Some(life) = self.lives.get_mut(&original.0).filter(|life| life.venue == returned.venue.0) else {

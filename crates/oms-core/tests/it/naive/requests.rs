@@ -18,6 +18,7 @@ impl Naive {
             Request::MassCancel(_) => self.mass_cancel(at, envelope, request),
             Request::Conditional(new) => self.arm(at, envelope, new),
             Request::ReplaceConditional(replace) => self.replace_conditional(at, envelope, replace),
+            Request::Extended(_) | Request::ByTextId(_) => unreachable!("text ids have tests of their own"),
         });
         self.last = self.last.max(at.sequence);
         outputs.unwrap_or_else(|why| {

@@ -40,6 +40,7 @@ impl TestLine {
             Request::Status(_) => 'S',
             Request::MassCancel(_) => 'M',
             Request::Conditional(_) | Request::ReplaceConditional(_) => panic!("an armed order has not left"),
+            Request::Extended(_) | Request::ByTextId(_) => panic!("a text id does not leave"),
         };
         self.with_state(|state| state.sent.iter().map(|(number, request)| (*number, kind(request))).collect())
     }

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use tickpath_clock::LogoutCleanup;
+use tickpath_exchanges::OrderExchange;
 use tickpath_market::{Quantity, SymbolId, VenueId};
-use tickpath_oms_server::settings::{LineExchange, LineTarget};
+use tickpath_oms_server::settings::LineTarget;
 
 use super::Files;
 
@@ -36,7 +37,7 @@ fn a_line_to_an_exchange_is_read_and_shows_no_secret() {
     let settings = files.read();
     let line = &settings.venues[0].lines[0];
     let LineTarget::Exchange(target) = &line.target else { panic!("{line:?}") };
-    assert_eq!((target.exchange, target.url.as_str()), (LineExchange::Okx, "ws://127.0.0.1:7702/ws/v5/private"));
+    assert_eq!((target.exchange, target.url.as_str()), (OrderExchange::Okx, "ws://127.0.0.1:7702/ws/v5/private"));
     assert_eq!(target.rest_url.as_deref(), Some("http://127.0.0.1:7702"));
     assert_eq!((target.is_demo, target.valid_ms, target.cancel_all_after_s), (true, 700, Some(30)));
     assert_eq!((line.window, target.credentials.clone()), (9, files.at("api.toml")));
@@ -68,13 +69,13 @@ fn the_instruments_of_a_line_have_their_codes_and_lots() {
 #[test]
 fn addresses_lead_to_the_rest_interface_of_the_same_exchange() {
     for (exchange, url, expected) in [
-        (LineExchange::Okx, "wss://ws.okx.com:8443/ws/v5/private", Some("https://openapi.okx.com")),
-        (LineExchange::Okx, "wss://wseea.okx.com:8443/ws/v5/private", Some("https://eea.okx.com")),
-        (LineExchange::Okx, "wss://other.okx.com/ws/v5/private", None),
-        (LineExchange::Okx, "wss://127.0.0.1:7702/ws/v5/private", Some("https://127.0.0.1:7702")),
-        (LineExchange::Okx, "ws://[::1]:7702/ws/v5/private", Some("http://[::1]:7702")),
-        (LineExchange::Binance, "wss://ws-api.binance.com:443/ws-api/v3?a=b", Some("https://api.binance.com")),
-        (LineExchange::Binance, "ws://localhost:7703?a=b", Some("http://localhost:7703")),
+        (OrderExchange::Okx, "wss://ws.okx.com:8443/ws/v5/private", Some("https://openapi.okx.com")),
+        (OrderExchange::Okx, "wss://wseea.okx.com:8443/ws/v5/private", Some("https://eea.okx.com")),
+        (OrderExchange::Okx, "wss://other.okx.com/ws/v5/private", None),
+        (OrderExchange::Okx, "wss://127.0.0.1:7702/ws/v5/private", Some("https://127.0.0.1:7702")),
+        (OrderExchange::Okx, "ws://[::1]:7702/ws/v5/private", Some("http://[::1]:7702")),
+        (OrderExchange::Binance, "wss://ws-api.binance.com:443/ws-api/v3?a=b", Some("https://api.binance.com")),
+        (OrderExchange::Binance, "ws://localhost:7703?a=b", Some("http://localhost:7703")),
     ] {
         assert_eq!(exchange.rest_url(url).as_deref(), expected, "of {url}");
     }
@@ -155,4 +156,27 @@ fn unusable_credentials_are_found_before_the_start_and_not_shown() {
         fs::set_permissions(files.at("api.toml"), exposed).expect("the file is ours");
         assert!(files.reported().contains("chmod 600"), "{}", files.reported());
     }
+}
+
+#[test]
+fn two_lines_with_the_same_key_are_refused() {
+    let other = BINANCE.replace("api.toml", "other.toml");
+    for (line, exchange) in [(OKX, "OKX"), (BINANCE, "Binance")] {
+        // Another file with the same key is the same account.
+        let again = line.replace("api.toml", "copy.toml");
+        let files = files(&format!("{line} }}, {{ {again}"));
+        fs::copy(files.at("api.toml"), files.at("copy.toml")).expect("the folder is ours");
+        let at =
+            1 + files.text("oms.toml").lines().position(|line| line.starts_with("lines = ")).expect("just written");
+        let expected = format!(
+            "oms.toml:{at}: [[lines]] credentials: the line on line {at} has the same key, and both would read the ends \
+             of each other's orders at {exchange}; remove one of the two, or give it the key of another sub-account"
+        );
+        assert_eq!(files.reported(), expected);
+    }
+    let files = files(&format!("{BINANCE} }}, {{ {other}"));
+    fs::copy(files.at("api.toml"), files.at("other.toml")).expect("the folder is ours");
+    let key = files.text("other.toml").replace("abc123", "def456");
+    fs::write(files.at("other.toml"), key).expect("the file is ours");
+    assert_eq!(files.read().venues[0].lines.len(), 2, "another sub-account");
 }
