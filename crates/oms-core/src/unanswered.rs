@@ -45,7 +45,7 @@ impl Core {
     pub fn unconfirmed_day_orders(&self) -> impl Iterator<Item = (OrderId, VenueId)> + '_ {
         let at_venue = |order: &&Order| matches!(order.phase, OrderPhase::Sent | OrderPhase::Open);
         let outlives_day = [TimeInForce::GoodTillCancel, TimeInForce::GoodTillDate];
-        let ends_today = |order: &&Order| !outlives_day.contains(&order.time_in_force);
+        let ends_today = move |order: &&Order| !outlives_day.contains(&order.time_in_force);
         let unconfirmed = self.orders.open_orders().filter(at_venue).filter(ends_today);
         unconfirmed.map(|order| (OrderId(order.id), order.venue))
     }

@@ -32,6 +32,7 @@ const CANCEL_THEN_PLACE: RequestCost = RequestCost { urgency: Urgency::Order, we
 
 const NO_INSTRUMENT: LocalRefusal = (REFUSED_BY_LINE, "the line has no such instrument");
 const TRIGGERS: LocalRefusal = (REFUSED_BY_LINE, "triggers are the OMS's work");
+const TEXT_IDS: LocalRefusal = (REFUSED_BY_LINE, "the OMS keeps the text ids of orders");
 const TOO_MANY_QUESTIONS: LocalRefusal = (REFUSED_BY_LINE, "too many questions for orders wait; ask again later");
 const HAS_ENDED: LocalRefusal = (TOO_LATE, "the order has ended");
 /// Reasons as the exchange gives them beyond its limits.
@@ -76,13 +77,13 @@ impl LineSession {
                 Ok(())
             }
             Request::Extended(new) => {
-                self.refuse_new(number, &new.order, "text ids are the OMS's work");
+                self.refuse_new(number, &new.order, TEXT_IDS);
                 Ok(())
             }
             Request::ByTextId(named) => {
                 let (symbol, account, request) = (named.symbol, named.account, named.client_order_id.0);
                 let asked = RefusedRequest { order: 0, request, symbol, account };
-                self.refuse_change(number, RequestKind::Cancel, &asked, "text ids are the OMS's work");
+                self.refuse_change(number, RequestKind::Cancel, &asked, TEXT_IDS);
                 Ok(())
             }
             Request::ReplaceConditional(rearm) => {
