@@ -23,6 +23,8 @@ pub struct WebExchangeRole {
     pub rate: f64,
     /// The number of ticks.
     pub count: u64,
+    /// The number of orders that answer them.
+    pub orders: u64,
     /// The file of the authority's certificate, which it writes.
     pub ca: PathBuf,
     /// The process's CPU and priority.
@@ -72,7 +74,7 @@ impl ProcessRole for WebExchangeRole {
             }
         }
         let mut rows = run.send_ticks(&mut server, self, &stop);
-        run.await_orders(&mut server, rows.len());
+        run.await_orders(&mut server, self.orders as usize);
         parent.result(&());
         while !stop.load(Ordering::Relaxed) {
             run.serve(&mut server, SLEEP_MS);

@@ -31,7 +31,13 @@ pub(crate) fn add_exchange_hops(run: &mut Run, ticks: &[ExchangeRow], calibratio
 pub(crate) fn count_orders(run: &mut Run, settings: &Settings, received: u64, ticks: &[ExchangeRow]) {
     let sent = ticks.len() as u64;
     let ordered = ticks.iter().filter(|row| row[3] != 0).count() as u64;
-    run.counts = MessageCounts { sent, received: received.min(sent), lost: sent - ordered, ..MessageCounts::default() };
+    let expected = sent.div_ceil(settings.ticks_per_order());
+    run.counts = MessageCounts {
+        sent,
+        received: received.min(sent),
+        lost: expected.saturating_sub(ordered),
+        ..MessageCounts::default()
+    };
     if sent < settings.count {
         run.refuse(format!("the exchange sent {sent} of {} ticks", settings.count));
     }

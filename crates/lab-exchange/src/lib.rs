@@ -55,6 +55,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
         via: settings.via,
         rate: settings.rate,
         count: settings.count,
+        orders: settings.orders(),
         ca: files.of("ca.pem"),
         thread: ThreadConfig::new(settings.cpus[0], Wait::Busy, Priority::Normal),
         out: files.of("exchange"),
@@ -78,8 +79,10 @@ fn describe(run: &mut Run, settings: &Settings) {
     run.params.set("rate_per_s", settings.rate);
     run.params.set("cpus", settings.cpus.to_vec());
     run.notes.push(format!(
-        "The exchange is simulated, on this host's loopback, and takes orders as {} does: {} a second at most",
+        "The exchange is simulated, on this host's loopback, and takes orders as {} does, {} a second at most: one tick in {} \
+         is answered",
         settings.via,
-        settings.via.max_rate()
+        settings.via.max_orders_per_s(),
+        settings.ticks_per_order()
     ));
 }

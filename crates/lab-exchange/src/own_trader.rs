@@ -60,10 +60,10 @@ fn trader_role(
         request_bytes: 1 << 20,
         report_bytes: 4 << 20,
         journal,
-        reserve_bytes: settings.count * 1_024,
+        reserve_bytes: settings.orders() * 1_024,
         symbol: settings.via.instrument().to_owned(),
         account: 1,
-        expected_orders: settings.count as usize,
+        expected_orders: settings.orders() as usize,
         layout: Layout::Inline.to_string(),
         thread: thread.clone(),
         other_cpu: Some(settings.cpus[0]),
@@ -74,8 +74,9 @@ fn trader_role(
         server: None,
         out: files.of("oms"),
     };
-    let (via, ca, count, out) = (settings.via, files.of("ca.pem"), settings.count, files.of("trader"));
-    WebTraderRole { via, address, ca, oms, count, thread, out }
+    let (via, ca, out) = (settings.via, files.of("ca.pem"), files.of("trader"));
+    let (orders, ticks_per_order) = (settings.orders(), settings.ticks_per_order());
+    WebTraderRole { via, address, ca, oms, orders, ticks_per_order, thread, out }
 }
 
 fn assemble(

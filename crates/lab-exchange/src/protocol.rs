@@ -59,9 +59,9 @@ impl ViaExchange {
         }
     }
 
-    /// Returns the most ticks a second whose orders the exchange takes: OKX 60 in two seconds of an instrument, Binance
-    /// 100 in ten seconds of an account.
-    pub fn max_rate(self) -> f64 {
+    /// Returns the most orders a second that the exchange takes: OKX 60 in two seconds of an instrument, Binance 100 in
+    /// ten seconds of an account.
+    pub fn max_orders_per_s(self) -> f64 {
         match self {
             Self::Okx => 29.0,
             Self::Binance => 9.5,

@@ -27,7 +27,20 @@ pub struct Settings {
     pub repeat: u32,
 }
 
+/// Max ticks a second.
+pub const MAX_RATE: f64 = 95.0;
+
 impl Settings {
+    /// Returns the number of ticks of which the strategy answers the first by an order, so that the exchange takes all.
+    pub fn ticks_per_order(&self) -> u64 {
+        (self.rate / self.via.max_orders_per_s()).ceil().max(1.0) as u64
+    }
+
+    /// Returns the number of orders of a run.
+    pub fn orders(&self) -> u64 {
+        self.count.div_ceil(self.ticks_per_order())
+    }
+
     /// Estimates the duration of a run.
     pub fn seconds(&self) -> f64 {
         /// Seconds to start and end the processes.
@@ -36,15 +49,12 @@ impl Settings {
     }
 
     pub(crate) fn check(&self) -> Result<(), LabError> {
-        let (via, max) = (self.via, self.via.max_rate());
         let wrong = |what: String| Err(LabError::Setting(what));
-        if !(self.rate > 0.0 && self.rate <= max) {
-            return wrong(format!(
-                "{via} takes no more than {max} orders a second of this account; use --rate {max} or less"
-            ));
+        if !(self.rate > 0.0 && self.rate <= MAX_RATE) {
+            return wrong(format!("--via takes --rate 0.001 to {MAX_RATE} ticks a second: OKX sends one each 10 ms"));
         }
-        if self.count == 0 || self.count > 100_000 {
-            return wrong("--via takes --count 1 to 100000 ticks".to_owned());
+        if self.count == 0 || self.count > 1_000_000 {
+            return wrong("--via takes --count 1 to 1000000 ticks".to_owned());
         }
         if self.cpus[0] == self.cpus[1] {
             return wrong("exchange and trader would both spin on one CPU; name two with --cpus".to_owned());

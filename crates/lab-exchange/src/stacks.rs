@@ -15,7 +15,7 @@ use tickpath_market::Price;
 use crate::client::{ScriptStack, is_redis};
 use crate::exchange::ExchangeRow;
 use crate::exchange_hops::{add_exchange_hops, count_orders, send_ticks};
-use crate::protocol::{ExchangeAccount, ViaExchange, tick_of};
+use crate::protocol::{ExchangeAccount, ViaExchange, quotes, tick_of};
 use crate::settings::{RunFiles, Settings};
 
 /// The scripts, and a module for each bus.
@@ -33,6 +33,10 @@ struct StackSettings<'a> {
     address: &'a str,
     ca: PathBuf,
     account: ExchangeAccount,
+    ticks_per_order: u64,
+    /// The bid of the first tick, and from one tick to the next, in units of 10⁻⁸.
+    first_bid: i64,
+    step: i64,
     out: PathBuf,
 }
 
@@ -58,6 +62,9 @@ pub(crate) fn trade(
             address,
             ca: files.of("ca.pem"),
             account: settings.via.account(),
+            ticks_per_order: settings.ticks_per_order(),
+            first_bid: quotes(0).0.0,
+            step: quotes(1).0.0 - quotes(0).0.0,
             out: files.of(role),
         };
         stack.python.spawn(lab, role, &[STACK, module], &part)
@@ -105,7 +112,7 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, files: &RunFiles) -> Result<Run,
         run.stages.push(Stage { name: name.to_owned(), p50_ns: Some(samples.p50_ns(calibration)), ..Stage::default() });
     }
     add_exchange_hops(&mut run, &ticks, calibration);
-    count_orders(&mut run, settings, rows.len() as u64, &ticks);
+    count_orders(&mut run, settings, watched.len() as u64, &ticks);
     drop_attribution(&mut run);
     Ok(run)
 }

@@ -32,8 +32,10 @@ pub struct WebTraderRole {
     pub ca: PathBuf,
     /// The OMS.
     pub oms: OmsRole,
-    /// The number of ticks expected.
-    pub count: u64,
+    /// The number of orders expected.
+    pub orders: u64,
+    /// The number of ticks of which the first is answered.
+    pub ticks_per_order: u64,
     /// The CPU and priority of the thread.
     pub thread: ThreadConfig,
     /// The file of a row for each order.
@@ -81,7 +83,7 @@ impl ProcessRole for WebTraderRole {
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
         let clock = HostClock::get()?;
-        let sends = SendRows::with_capacity(self.count as usize);
+        let sends = SendRows::with_capacity(self.orders as usize);
         let config = self.oms.config_over(self.line(clock, sends.clone()))?;
         let mut trader = Trader {
             clock,
@@ -89,7 +91,9 @@ impl ProcessRole for WebTraderRole {
             feed: self.via.feed(&self.address, &self.ca)?,
             lanes: self.oms.strategy_lanes(&clock)?,
             decision: Decision::new(AccountId(self.oms.account)),
-            rows: Vec::with_capacity(self.count as usize),
+            rows: Vec::with_capacity(self.orders as usize),
+            ticks_per_order: self.ticks_per_order,
+            last: None,
             ticks: 0,
             result: WebTraderResult::default(),
         };
@@ -138,6 +142,9 @@ struct Trader {
     lanes: SessionLanes,
     decision: Decision,
     rows: Vec<OrderStamps>,
+    ticks_per_order: u64,
+    /// The last tick.
+    last: Option<u64>,
     ticks: u64,
     result: WebTraderResult,
 }
@@ -200,12 +207,11 @@ impl Trader {
     /// Takes what the feed has received, and returns the last quote.
     #[inline(never)]
     fn next_quote(&mut self) -> Result<Option<ReceivedQuote>, LabError> {
-        let Self { clock, feed, result, ticks, .. } = self;
+        let Self { clock, feed, result, .. } = self;
         let (mut arrival, mut framed, mut found) = (Default::default(), 0, None);
         let polled = feed.poll(&mut |event| match event {
             FeedEvent::Frame(_, at) => (arrival, framed) = (at, clock.ticks()),
             FeedEvent::Market(MarketEvent::Quote { quote, .. }) => {
-                *ticks += 1;
                 let parsed = clock.ticks();
                 let tickpath_feed::Arrival { wire, read } = arrival;
                 found = Some(ReceivedQuote { quote: *quote, wire, read, framed, parsed });
@@ -221,10 +227,15 @@ impl Trader {
     #[inline(never)]
     fn on_quote(&mut self, received: &ReceivedQuote) -> Result<(), LabError> {
         let ReceivedQuote { quote, wire, read, framed, parsed } = *received;
-        // The first quote is the one of before the first tick.
-        let Some(tick) = tick_of(quote.bid) else { return Ok(()) };
-        let seen = SeenTick { stamp: wire.max(1), seen: parsed, top: Some(quote) };
         self.oms.sequencer().apply_top_of_book(parsed, &quote).map_err(LabError::other)?;
+        // The first quote is the one of before the first tick; a fill changes the quantity of a quote, and not its price.
+        let Some(tick) = tick_of(quote.bid).filter(|tick| self.last != Some(*tick)) else { return Ok(()) };
+        self.last = Some(tick);
+        self.ticks += 1;
+        if !tick.is_multiple_of(self.ticks_per_order) {
+            return Ok(());
+        }
+        let seen = SeenTick { stamp: wire.max(1), seen: parsed, top: Some(quote) };
         let Some(order) = self.decision.on_tick(&seen, self.rows.len() as u64) else { return Ok(()) };
         let sent = self.clock.ticks();
         let published = self.lanes.requests.publish(sent, Kind::NewOrder.code(), order.as_bytes());

@@ -12,8 +12,8 @@ use tickpath_cli_terminal::args::{bail_usage, check_targets};
 
 /// Seconds of a run without a count.
 const DEFAULT_S: f64 = 20.0;
-/// Share of the exchange's own limit of orders at which ticks come without a rate.
-const DEFAULT_SHARE: f64 = 0.85;
+/// Ticks a second without a rate: as a busy instrument has them.
+const DEFAULT_RATE: f64 = 90.0;
 
 /// Runs our own client, and ccxt with each transport in its middle, in turn.
 pub fn run(lab: &Lab<'_>, args: &PathArgs, via: &str, result: &mut ResultFile) -> anyhow::Result<()> {
@@ -21,7 +21,7 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, via: &str, result: &mut ResultFile) -
     let cpus = args.cpus.bench_cpus()?;
     check_targets(&args.target)?;
     let clients = clients(args)?;
-    let rate = args.rate.unwrap_or(DEFAULT_SHARE * via.max_rate());
+    let rate = args.rate.unwrap_or(DEFAULT_RATE);
     let count = args.count.unwrap_or((args.duration.unwrap_or(DEFAULT_S) * rate).max(1.0) as u64);
     result.host = host::measure_host_floor(lab, cpus)?;
     let mut turns = Vec::new();

@@ -52,6 +52,12 @@ def options() -> dict:
     return shared | {"urls": {"api": api}, "options": only_spot}
 
 
+def is_answered(bid: float) -> bool:
+    """Whether the strategy orders at this tick: the exchange takes fewer orders than it sends ticks."""
+    steps = (round(bid * SCALE) - settings["first_bid"]) // settings["step"]
+    return steps >= 0 and steps % settings["ticks_per_order"] == 0
+
+
 async def watch(client, bus, rows: array) -> None:
     """Publishes each change of the best quotes."""
     publish = await bus.publisher(settings["topic"])
@@ -71,10 +77,14 @@ async def trade(client, bus, rows: array) -> None:
     # Connects, as a program does that has asked for its balance.
     await client.fetch_balance()
     tell("ready")
-    number = 0
+    number, bid = 0, None
     async for data in messages:
         received = now()
         quote = json.loads(data)
+        # A fill changes the quantity of a quote, and not its price.
+        if quote["bid"] == bid or not is_answered(quote["bid"]):
+            continue
+        bid = quote["bid"]
         side, price = ("buy", quote["ask"]) if number % 2 == 0 else ("sell", quote["bid"])
         called = now()
         await client.create_order(SYMBOL, "limit", side, AMOUNT, price, {"timeInForce": "IOC"})
