@@ -68,6 +68,15 @@ impl ViaExchange {
         }
     }
 
+    /// Returns the most ticks a second that the exchange sends at once: OKX waits 10 ms between two messages of a channel,
+    /// of which a fill makes one more.
+    pub fn max_ticks_per_s(self) -> f64 {
+        match self {
+            Self::Okx => 45.0,
+            Self::Binance => 2_000.0,
+        }
+    }
+
     /// Returns the name of the instrument at the exchange.
     pub(crate) fn instrument(self) -> &'static str {
         match self {

@@ -27,9 +27,6 @@ pub struct Settings {
     pub repeat: u32,
 }
 
-/// Max ticks a second.
-pub const MAX_RATE: f64 = 95.0;
-
 impl Settings {
     /// Returns the number of ticks of which the strategy answers the first by an order, so that the exchange takes all.
     pub fn ticks_per_order(&self) -> u64 {
@@ -50,8 +47,9 @@ impl Settings {
 
     pub(crate) fn check(&self) -> Result<(), LabError> {
         let wrong = |what: String| Err(LabError::Setting(what));
-        if !(self.rate > 0.0 && self.rate <= MAX_RATE) {
-            return wrong(format!("--via takes --rate 0.001 to {MAX_RATE} ticks a second: OKX sends one each 10 ms"));
+        let max = self.via.max_ticks_per_s();
+        if !(self.rate > 0.0 && self.rate <= max) {
+            return wrong(format!("--via {} takes --rate 0.001 to {max} ticks a second", self.via));
         }
         if self.count == 0 || self.count > 1_000_000 {
             return wrong("--via takes --count 1 to 1000000 ticks".to_owned());

@@ -13,7 +13,7 @@ use tickpath_cli_terminal::args::{bail_usage, check_targets};
 /// Seconds of a run without a count.
 const DEFAULT_S: f64 = 20.0;
 /// Ticks a second without a rate: as a busy instrument has them.
-const DEFAULT_RATE: f64 = 90.0;
+const DEFAULT_RATE: f64 = 40.0;
 
 /// Runs our own client, and ccxt with each transport in its middle, in turn.
 pub fn run(lab: &Lab<'_>, args: &PathArgs, via: &str, result: &mut ResultFile) -> anyhow::Result<()> {

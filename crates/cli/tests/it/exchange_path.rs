@@ -76,7 +76,7 @@ fn ccxt_trades_the_same_ticks_over_each_bus() {
 #[test]
 fn a_path_that_no_exchange_takes_is_refused() {
     for (call, words) in [
-        ("--via okx --rate 96", "0.001 to 95"),
+        ("--via okx --rate 46", "0.001 to 45"),
         ("--via okx --client python", "use rust or ccxt"),
         ("--client ccxt", "add --via okx or --via binance"),
         ("--via kraken", "okx, binance"),
