@@ -61,7 +61,8 @@ impl StagedTime {
                 continue;
             }
             // A stamp of another task may be later than the one that follows it.
-            let [from, to] = [pair[0], pair[1]].map(|stamp| stamp.clamp(reached, last));
+            let from = pair[0].clamp(reached, last);
+            let to = pair[1].clamp(from, last);
             reached = to;
             let mut rest = to - from;
             for (pause, [began, ended]) in PAUSES.iter().zip(pauses) {

@@ -14,6 +14,9 @@ const ROUNDS: u64 = 300;
 const SOAK_ROUNDS: u64 = 3_000;
 const INPUTS: u64 = 1000;
 
+/// Denials of inputs that are not drawn here: `text_ids` and `expiry` have a model of their own.
+const MODELLED_ELSEWHERE: [Denial; 2] = [Denial::DuplicateTextId, Denial::EndTimePassed];
+
 #[test]
 fn the_core_equals_the_naive_model() {
     let seed = seed();
@@ -21,7 +24,8 @@ fn the_core_equals_the_naive_model() {
     let mut denials = BTreeSet::new();
     let outputs: u64 = (0..rounds).map(|round| compare(seed.wrapping_add(round), &mut denials)).sum();
     assert!(outputs > rounds * INPUTS / 3, "the inputs are worth a test: {outputs} outputs");
-    let never: Vec<&Denial> = Denial::ALL.iter().filter(|denial| !denials.contains(&denial.code())).collect();
+    let drawn = Denial::ALL.iter().filter(|denial| !MODELLED_ELSEWHERE.contains(denial));
+    let never: Vec<&Denial> = drawn.filter(|denial| !denials.contains(&denial.code())).collect();
     assert!(never.is_empty(), "nothing was denied for {never:?}");
 }
 
