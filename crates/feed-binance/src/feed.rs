@@ -9,6 +9,7 @@ use tickpath_web_client::{HttpsClient, WebClientError, WebSocketClient, WebSocke
 
 use crate::config::BinanceFeedConfig;
 use crate::connection::{ConnectionEvent, StreamConnection};
+use crate::feed_warm_up::FeedWarmUp;
 use crate::market::BinanceMarket;
 use crate::message::TimeUnit;
 use crate::parser::BinanceParser;
@@ -36,6 +37,8 @@ pub struct BinanceFeed {
     state: FeedState,
     /// Buffer of a snapshot with its envelope.
     snapshot: Vec<u8>,
+    /// None if this host has no memory for it.
+    warm_up: Option<Box<FeedWarmUp>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +112,7 @@ impl BinanceFeed {
             renew_after_ns: config.renew_after_ns,
             state: FeedState::Down,
             snapshot: Vec::new(),
+            warm_up: FeedWarmUp::new(&subscription.instruments, config.time_unit, clock),
         };
         Ok(connections.into_iter().zip(queues).map(make).collect())
     }
@@ -218,6 +222,12 @@ impl Feed for BinanceFeed {
 
     /// Returns the descriptor of the connection with quotes and books. A carrier that sleeps on it polls at least every
     /// 10 ms, because the other connection and the REST interface have none.
+    fn warm_up(&mut self) {
+        if let Some(warm_up) = &mut self.warm_up {
+            warm_up.run();
+        }
+    }
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.connections.first()?.socket()
     }

@@ -63,6 +63,7 @@ mod api_key;
 mod config;
 mod connection;
 mod feed;
+mod feed_warm_up;
 mod instrument_table;
 mod instruments;
 mod json;

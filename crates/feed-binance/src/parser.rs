@@ -79,6 +79,8 @@ impl BinanceParser {
 }
 
 impl FrameParser for BinanceParser {
+    // Not inlined: a copy of the code would keep nothing warm.
+    #[inline(never)]
     fn parse(&mut self, frame: Frame<'_>, take: &mut dyn FnMut(MarketEvent<'_>)) -> Result<(), FrameError> {
         let Self { table, unit, levels, trades, complete_reads } = self;
         let message = match frame {

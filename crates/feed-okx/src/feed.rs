@@ -11,6 +11,7 @@ use tickpath_web_client::{
 };
 
 use crate::channels::{channels_of, requests};
+use crate::feed_warm_up::FeedWarmUp;
 use crate::instrument_table::OkxInstrumentError;
 use crate::parser::OkxParser;
 use crate::server_time::{TIME_PATH, clock_offset};
@@ -99,6 +100,8 @@ pub struct OkxFeed {
     clock: HostClock,
     /// Request for OKX's time that is not answered yet.
     time_request: Option<PendingResponse>,
+    /// None if this host has no memory for it.
+    warm_up: Option<Box<FeedWarmUp>>,
 }
 
 impl OkxFeed {
@@ -118,12 +121,13 @@ impl OkxFeed {
             None => None,
         };
         let clock = HostClock::get()?;
+        let warm_up = FeedWarmUp::new(&config.subscription.instruments, clock);
         let OkxFeedConfig { silence_ns, answer_ns, up_ns, snapshot_ns, book_silence_ns, requests_per_hour, .. } =
             config;
         let limits = SessionLimits { silence_ns, answer_ns, up_ns, snapshot_ns, book_silence_ns, requests_per_hour };
         let session = OkxSession::new(clock, parser, channels, limits);
         let client = WebSocketClient::new(WebSocketConfig { ca: config.ca, ..WebSocketConfig::new(&config.url) })?;
-        Ok(Self { client, rest, session, clock, time_request: None })
+        Ok(Self { client, rest, session, clock, time_request: None, warm_up })
     }
 
     fn turn(&mut self, take: &mut dyn FnMut(FeedEvent<'_>)) -> Result<usize, String> {
@@ -192,6 +196,12 @@ impl Feed for OkxFeed {
 
     fn resynchronize(&mut self, symbol: SymbolId) {
         self.session.resubscribe(symbol);
+    }
+
+    fn warm_up(&mut self) {
+        if let Some(warm_up) = &mut self.warm_up {
+            warm_up.run();
+        }
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

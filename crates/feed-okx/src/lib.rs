@@ -56,6 +56,7 @@ mod channels;
 mod complaint;
 mod envelope;
 mod feed;
+mod feed_warm_up;
 mod heartbeat;
 mod instrument_table;
 mod instruments;

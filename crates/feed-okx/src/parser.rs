@@ -32,7 +32,8 @@ impl OkxParser {
     }
 
     /// Reads a frame, passes on its messages, and returns its event if it is one without a message.
-    #[inline]
+    // Not inlined: a copy of the code would keep nothing warm.
+    #[inline(never)]
     pub(crate) fn read(
         &mut self,
         frame: Frame<'_>,

@@ -92,6 +92,10 @@ pub trait Feed: Send {
     /// down, because a connect brings snapshots.
     fn resynchronize(&mut self, symbol: SymbolId);
 
+    /// Takes a frame of its own through the code that the next frame takes, on private memory: called now and then by an
+    /// idle thread, so that a frame after a silence does not run cold. No event is passed on.
+    fn warm_up(&mut self) {}
+
     /// Returns the descriptor that a sleeping thread polls for readability; none if there is nothing to wait on now.
     fn socket(&self) -> Option<BorrowedFd<'_>>;
 }

@@ -197,6 +197,7 @@ impl Trader {
             } else if stop.load(Ordering::Relaxed) && quiet.is_over(parent) {
                 return Ok(gaps.into_gaps());
             } else if self.oms.idle() {
+                self.feed.warm_up();
                 gaps.busy_turn();
             } else {
                 gaps.empty_turn();

@@ -97,30 +97,41 @@ impl<C: Clock> Sequencer<C> {
 }
 
 /// Counter of idle turns, of which one now and then is for a warm-up.
-#[derive(Default)]
-pub(crate) struct IdleTurns(u32);
+pub(crate) struct IdleTurns {
+    turns: u32,
+    /// Idle turns between two warm-ups: some hundred microseconds, of which a warm-up takes one, and the message of a
+    /// line three more. Four times as often gains nothing, and four times as seldom costs the order after a long silence
+    /// a tenth.
+    every: u32,
+}
 
 impl IdleTurns {
-    /// Idle turns between two warm-ups: some hundred microseconds, of which a warm-up takes one. Four times as often
-    /// gains nothing, and four times as seldom costs the order after a long silence a tenth.
-    const WARM_UP_EVERY: u32 = 2048;
+    /// A turn that reads memory alone takes some fifty nanoseconds.
+    const OF_MEMORY: u32 = 2048;
+    /// A turn that polls sockets takes a microsecond or two.
+    const OF_SOCKETS: u32 = 64;
+
+    /// Returns the counter of a thread that polls sockets in each turn, or none.
+    pub(crate) fn new(polls_sockets: bool) -> Self {
+        Self { turns: 0, every: if polls_sockets { Self::OF_SOCKETS } else { Self::OF_MEMORY } }
+    }
 
     /// Notes the amount of work of a turn. A turn with work restarts the count, because more work may be near.
     #[inline(always)]
     pub(crate) fn note_work(&mut self, work: usize) {
-        self.0 *= u32::from(work == 0);
+        self.turns *= u32::from(work == 0);
     }
 
     /// Notes that the thread has slept: the next idle turn is for a warm-up.
     pub(crate) fn note_sleep(&mut self) {
-        self.0 = Self::WARM_UP_EVERY - 1;
+        self.turns = self.every - 1;
     }
 
     /// Counts an idle turn; returns true if the turn is for a warm-up.
     #[inline(always)]
     pub(crate) fn is_due(&mut self) -> bool {
-        self.0 = self.0.wrapping_add(1);
-        self.0.is_multiple_of(Self::WARM_UP_EVERY)
+        self.turns = self.turns.wrapping_add(1);
+        self.turns.is_multiple_of(self.every)
     }
 }
 

@@ -76,6 +76,7 @@ mod job_query;
 mod jobs;
 mod json;
 mod line;
+mod line_warm_up;
 mod list_job;
 mod message;
 mod order_encoder;

@@ -12,6 +12,7 @@ use crate::budget::RequestBudget;
 use crate::config::{BinanceLineConfig, LineInstrument};
 use crate::encode::RequestEncoder;
 use crate::instruments::{InstrumentTable, MAX_SYMBOL};
+use crate::line_warm_up::LineWarmUp;
 use crate::orders::LineOrders;
 use crate::outgoing::Outgoing;
 use crate::session::{LineSession, Phase, SessionBounds};
@@ -24,6 +25,8 @@ const MAX_RECV_WINDOW_MS: u32 = 60_000;
 pub struct BinanceLine {
     client: WebSocketClient,
     session: LineSession,
+    /// None if this host has no memory for it.
+    warm_up: Option<Box<LineWarmUp>>,
 }
 
 /// Errors of creating a line.
@@ -89,6 +92,7 @@ impl BinanceLine {
             renew_after_ns: config.renew_after_ns,
             absence_margin_ns: config.absence_margin_ns,
         };
+        let warm_up = LineWarmUp::new(&config.credentials, &config.instruments, config.recv_window_ms, clock);
         let signer = RequestSigner::new(config.credentials)?;
         let encoder = RequestEncoder::new(signer, config.recv_window_ms);
         let budget = RequestBudget::new(&config.limits, clock.calibration(), now);
@@ -99,7 +103,8 @@ impl BinanceLine {
             ..WebSocketConfig::new(&config.url)
         };
         let client = WebSocketClient::new(socket)?;
-        Ok(Self { client, session: LineSession::new(clock, bounds, orders, Outgoing::new(clock, encoder, budget)) })
+        let session = LineSession::new(clock, bounds, orders, Outgoing::new(clock, encoder, budget));
+        Ok(Self { client, session, warm_up })
     }
 
     /// Returns the times of the last sent request of the OMS.
@@ -137,7 +142,7 @@ impl Line for BinanceLine {
 
     #[inline]
     fn poll(&mut self, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<usize, ConnectionLost> {
-        let Self { client, session } = self;
+        let Self { client, session, .. } = self;
         if session.phase == Phase::Down {
             return Ok(0);
         }
@@ -157,6 +162,12 @@ impl Line for BinanceLine {
             session.end();
             ConnectionLost(why)
         })
+    }
+
+    fn warm_up(&mut self) {
+        if let Some(warm_up) = &mut self.warm_up {
+            warm_up.run();
+        }
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

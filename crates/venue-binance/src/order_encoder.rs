@@ -54,7 +54,8 @@ pub(crate) struct NewOrderText<'a> {
 
 impl NewOrderText<'_> {
     /// Writes the order as the request with this number.
-    #[inline]
+    // Not inlined: a copy of the code would keep nothing warm.
+    #[inline(never)]
     pub(crate) fn write(&self, encoder: &mut RequestEncoder, number: u64, timestamp_ms: u64) {
         let text = self.identity.text(self.tag, TextUse::Order);
         let placed = PlacedOrder { symbol: self.symbol, text: text.as_str(), terms: self.terms };

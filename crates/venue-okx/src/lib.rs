@@ -80,6 +80,7 @@ mod fill_row;
 mod frames;
 mod inquiries;
 mod line;
+mod line_warm_up;
 mod order_encoder;
 mod order_ledger;
 mod order_limits;

@@ -9,6 +9,7 @@ use tickpath_venue::{ConnectionLost, Line, LineEvent, LineSendError, ResumeState
 use tickpath_web_client::{WebSocketClient, WebSocketConfig, WebSocketSendError};
 
 use crate::config::{OkxLineConfig, OkxLineError};
+use crate::line_warm_up::LineWarmUp;
 use crate::session::{PreparedRequest, TradingSession};
 
 /// A line to OKX.
@@ -17,6 +18,8 @@ pub struct OkxLine {
     session: TradingSession,
     clock: HostClock,
     stamps: SendStamps,
+    /// None if this host has no memory for it.
+    warm_up: Option<Box<LineWarmUp>>,
 }
 
 impl OkxLine {
@@ -29,7 +32,8 @@ impl OkxLine {
             connect_timeout_ns: config.connect_timeout_ns,
             ..WebSocketConfig::new(&config.url)
         })?;
-        Ok(Self { client, session, clock, stamps: SendStamps::default() })
+        let warm_up = LineWarmUp::new(&config.instruments, clock);
+        Ok(Self { client, session, clock, stamps: SendStamps::default(), warm_up })
     }
 
     /// Returns the times of the last request that was sent.
@@ -129,6 +133,12 @@ impl Line for OkxLine {
             self.client.close();
             ConnectionLost(why)
         })
+    }
+
+    fn warm_up(&mut self) {
+        if let Some(warm_up) = &mut self.warm_up {
+            warm_up.run();
+        }
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

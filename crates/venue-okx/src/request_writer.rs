@@ -63,7 +63,8 @@ impl RequestWriter {
     }
 
     /// Writes a request. OKX drops a new order and an amendment that arrive after `expires_ms`.
-    #[inline]
+    // Not inlined: a copy of the code would keep nothing warm.
+    #[inline(never)]
     pub fn write(
         &mut self,
         number: u64,

@@ -4,6 +4,8 @@
 //! ```text
 //!   kernel ── recvmsg, receive time ──> TLS ──> WebSocket ── WebSocketEvent, FrameArrival ──> WebSocketClient::poll
 //!
+//!   Rehearsal: the same two layers, in memory, for the warm-up of an idle thread
+//!
 //!   HttpsClient::start ── request ──> thread ── response ──> PendingResponse::try_take
 //! ```
 //!
@@ -44,6 +46,7 @@ mod config;
 mod connect;
 mod error;
 mod https;
+mod rehearsal;
 mod secure_stream;
 mod sentence;
 mod target;
@@ -53,5 +56,6 @@ mod websocket;
 pub use config::WebSocketConfig;
 pub use error::{HttpError, WebClientError, WebSocketLost, WebSocketSendError};
 pub use https::{HttpRequest, HttpResponse, HttpsClient, PendingResponse};
+pub use rehearsal::Rehearsal;
 pub use timed_stream::{FrameArrival, TimedStream};
 pub use websocket::{UpgradeRefusal, WebSocketClient, WebSocketEvent};

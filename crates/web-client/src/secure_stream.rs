@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Error};
+use tungstenite::{Message, WebSocket};
 
-use crate::timed_stream::{FrameArrival, TimedStream};
+use crate::timed_stream::{FrameArrival, MemoryPipe, TimedStream};
 
 /// A stream to a web server.
 pub(crate) enum WebStream {
@@ -88,6 +89,19 @@ impl AsFd for WebStream {
     }
 }
 
+/// Reads a message. Real messages and those of a [`Rehearsal`](crate::Rehearsal) share this function and the next: a copy
+/// of the code would keep nothing warm.
+#[inline(never)]
+pub(crate) fn read_message(socket: &mut WebSocket<WebStream>) -> Result<Message, tungstenite::Error> {
+    socket.read()
+}
+
+/// Sends a message, as far as the socket takes it now.
+#[inline(never)]
+pub(crate) fn send_message(socket: &mut WebSocket<WebStream>, message: Message) -> Result<(), tungstenite::Error> {
+    socket.send(message)
+}
+
 /// An encrypted stream. The socket is read only while no decrypted byte is left, so that the stamps of the last read
 /// belong to the bytes that a read returns.
 pub(crate) struct SecureStream {
@@ -100,6 +114,11 @@ pub(crate) struct SecureStream {
 impl SecureStream {
     pub(crate) fn new(tcp: TimedStream, config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Error> {
         Ok(Self { tls: ClientConnection::new(config, name)?, tcp, last_ready: 0 })
+    }
+
+    /// Returns the bytes of a stream in memory; none of a socket.
+    pub(crate) fn memory(&mut self) -> Option<&mut MemoryPipe> {
+        self.tcp.memory()
     }
 
     /// Continues the handshake as far as the server has answered. Returns true when the handshake is done.

@@ -1,5 +1,7 @@
 //! A non-blocking TCP stream that keeps the kernel's receive time of the bytes that it read last.
 
+use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -25,7 +27,7 @@ pub struct FrameArrival {
 
 /// A non-blocking TCP stream, which stamps what it reads and writes.
 pub struct TimedStream {
-    tcp: TcpStream,
+    transport: Transport,
     clock: HostClock,
     /// Room for the kernel's times; on the heap, where it is aligned.
     control: Vec<u8>,
@@ -34,12 +36,46 @@ pub struct TimedStream {
     last_ready: u64,
 }
 
+enum Transport {
+    Tcp(TcpStream),
+    Memory(Box<MemoryPipe>),
+}
+
+/// Bytes in place of a socket's.
+pub(crate) struct MemoryPipe {
+    pub(crate) incoming: VecDeque<u8>,
+    pub(crate) outgoing: Vec<u8>,
+    /// Stands for the socket, where there must be one.
+    null: File,
+}
+
 impl TimedStream {
+    /// Makes a stream whose other side is this thread.
+    pub(crate) fn in_memory(clock: HostClock) -> io::Result<Self> {
+        let (incoming, outgoing, null) = (VecDeque::new(), Vec::new(), File::open("/dev/null")?);
+        let transport = Transport::Memory(Box::new(MemoryPipe { incoming, outgoing, null }));
+        Ok(Self { transport, clock, control: cmsg_space!(Timestamps), last: FrameArrival::default(), last_ready: 0 })
+    }
+
+    /// Returns the bytes of a stream in memory; none of a socket.
+    pub(crate) fn memory(&mut self) -> Option<&mut MemoryPipe> {
+        match &mut self.transport {
+            Transport::Tcp(_) => None,
+            Transport::Memory(pipe) => Some(pipe),
+        }
+    }
+
     /// Wraps a non-blocking stream. A kernel that has no receive times is no error: their stamps are zero.
     pub fn new(tcp: TcpStream, clock: HostClock) -> Self {
         let wanted = TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
         let _ = setsockopt(&tcp, Timestamping, &wanted);
-        Self { tcp, clock, control: cmsg_space!(Timestamps), last: FrameArrival::default(), last_ready: 0 }
+        Self {
+            transport: Transport::Tcp(tcp),
+            clock,
+            control: cmsg_space!(Timestamps),
+            last: FrameArrival::default(),
+            last_ready: 0,
+        }
     }
 
     /// Returns the stamps of the last read that brought bytes.
@@ -62,23 +98,21 @@ impl TimedStream {
 
     /// Ends the output.
     pub fn finish(&self) -> io::Result<()> {
-        self.tcp.shutdown(Shutdown::Write)
+        match &self.transport {
+            Transport::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
+            Transport::Memory(_) => Ok(()),
+        }
     }
 }
 
 impl Read for TimedStream {
     #[inline]
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let mut rooms = [IoSliceMut::new(room)];
-        let control = self.control.as_mut_slice();
-        let received = loop {
-            match recvmsg::<()>(self.tcp.as_raw_fd(), &mut rooms, Some(&mut *control), MsgFlags::MSG_DONTWAIT) {
-                Ok(message) => break (message.bytes, kernel_time_ns(&message)),
-                Err(Errno::EINTR) => {}
-                Err(e) => return Err(e.into()),
-            }
+        let (bytes, kernel_ns) = match &mut self.transport {
+            Transport::Tcp(tcp) => receive(tcp, room, &mut self.control)?,
+            Transport::Memory(pipe) if pipe.incoming.is_empty() => return Err(io::ErrorKind::WouldBlock.into()),
+            Transport::Memory(pipe) => (pipe.incoming.read(room)?, None),
         };
-        let (bytes, kernel_ns) = received;
         if bytes > 0 {
             let read = self.clock.ticks();
             // The kernel's time follows the steps of UTC; its age does not, and is subtracted from the ticks of now.
@@ -95,8 +129,12 @@ impl Write for TimedStream {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.last_ready = self.clock.ticks();
+        let tcp = match &mut self.transport {
+            Transport::Tcp(tcp) => tcp,
+            Transport::Memory(pipe) => return pipe.outgoing.write(bytes),
+        };
         loop {
-            match self.tcp.write(bytes) {
+            match tcp.write(bytes) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 done => return done,
             }
@@ -110,7 +148,23 @@ impl Write for TimedStream {
 
 impl AsFd for TimedStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.tcp.as_fd()
+        match &self.transport {
+            Transport::Tcp(tcp) => tcp.as_fd(),
+            Transport::Memory(pipe) => pipe.null.as_fd(),
+        }
+    }
+}
+
+/// Reads from a socket. Returns the number of bytes, and the kernel's time of them if it has any.
+#[inline]
+fn receive(tcp: &TcpStream, room: &mut [u8], control: &mut Vec<u8>) -> io::Result<(usize, Option<u64>)> {
+    let mut rooms = [IoSliceMut::new(room)];
+    loop {
+        match recvmsg::<()>(tcp.as_raw_fd(), &mut rooms, Some(&mut *control), MsgFlags::MSG_DONTWAIT) {
+            Ok(message) => return Ok((message.bytes, kernel_time_ns(&message))),
+            Err(Errno::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use tungstenite::protocol::{CloseFrame, WebSocketConfig as ProtocolLimits};
 use tungstenite::{Bytes, ClientHandshake, Error, HandshakeError, Message, Utf8Bytes, WebSocket};
 
 use crate::connect::{ConnectProgress, TcpConnect};
-use crate::secure_stream::{SecureStream, WebStream};
+use crate::secure_stream::{SecureStream, WebStream, read_message, send_message};
 use crate::sentence::{close_reason, handshake_failure, loss, upgrade_failure};
 use crate::target::{WEB_SOCKET, WebTarget};
 use crate::timed_stream::{FrameArrival, TimedStream};
@@ -297,7 +297,7 @@ impl WebSocketClient {
         let host = &self.destination.target.host;
         let mut done = usize::from(self.unsent.send_pending(socket, host));
         for _ in 0..MAX_FRAMES {
-            let message = match socket.read() {
+            let message = match read_message(socket) {
                 Ok(message) => message,
                 Err(Error::Io(e)) if e.kind() == ErrorKind::WouldBlock => {
                     if let Unsent::Broken(why) = &self.unsent {
@@ -335,7 +335,7 @@ impl WebSocketClient {
         let host = &self.destination.target.host;
         self.unsent.send_pending(socket, host);
         if !matches!(self.unsent, Unsent::Broken(_)) {
-            match socket.send(message) {
+            match send_message(socket, message) {
                 Err(Error::WriteBufferFull(_)) => return Err(WebSocketSendError::Full),
                 sent => self.unsent.record(sent, host),
             }

@@ -53,6 +53,7 @@ impl<C: Clock, F: SessionFrontEnd> Inline<C, F> {
         catch_up_ticks(&mut ticks, &mut sequencer)?;
         let warm_up = sequencer.warm_up_for(config);
         let mut inline = Self::of(sequencer, inbound.sources);
+        inline.idle_turns = IdleTurns::new(front.is_some() || inline.sequencer.has_lines());
         (inline.ticks, inline.front, inline.control) = (ticks, front, control);
         inline.warm_up = warm_up
             .map(|(second, source, client)| InlineWarmUp { oms: Box::new(Self::of(second, vec![source])), client });
@@ -61,9 +62,9 @@ impl<C: Clock, F: SessionFrontEnd> Inline<C, F> {
     }
 
     fn of(sequencer: Sequencer<C>, sources: Vec<LaneSource>) -> Self {
-        let clock = sequencer.clock().clone();
+        let (clock, idle_turns) = (sequencer.clock().clone(), IdleTurns::new(sequencer.has_lines()));
         let (ticks, front, control, warm_up) = (None, None, None, None);
-        Self { clock, sequencer, sources, ticks, front, control, warm_up, idle_turns: IdleTurns::default() }
+        Self { clock, sequencer, sources, ticks, front, control, warm_up, idle_turns }
     }
 
     /// Takes a warm-up order through the OMS's own code, on private lanes and a private journal. Returns false without
@@ -75,6 +76,7 @@ impl<C: Clock, F: SessionFrontEnd> Inline<C, F> {
             // A failed warm-up costs latency only.
             self.warm_up = None;
         }
+        self.sequencer.warm_up_lines();
         true
     }
 

@@ -179,7 +179,7 @@ impl<C: Clock> SplitWarmUp<C> {
 impl<C: Clock> CoreAgent<C> {
     fn of(sequencer: Sequencer<C>, lanes: Vec<LaneKind>, inner: Vec<Reader>, journaled: JournaledNumbers) -> Self {
         let (ticks, control, warm_up) = (None, None, None);
-        Self { sequencer, lanes, inner, ticks, control, journaled, warm_up, idle_turns: IdleTurns::default() }
+        Self { sequencer, lanes, inner, ticks, control, journaled, warm_up, idle_turns: IdleTurns::new(false) }
     }
 
     /// Takes a warm-up order through the OMS's own code, on private lanes and a private journal. Returns false without

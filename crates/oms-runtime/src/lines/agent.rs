@@ -322,6 +322,11 @@ impl LineAgent {
         waker.disarm();
     }
 
+    /// Takes a request of the line's own through its code, on private memory.
+    pub fn warm_up(&mut self) {
+        self.line.warm_up();
+    }
+
     fn has_work(&self) -> bool {
         match self.state {
             LineState::Up => self.requests.sequence() < self.flow.published(),

@@ -36,6 +36,13 @@ impl<C: Clock> Sequencer<C> {
         Ok(done)
     }
 
+    /// Warms up the code of the lines that this thread runs.
+    pub(crate) fn warm_up_lines(&mut self) {
+        for index in 0..self.release.venues.line_count() {
+            self.release.venues.agent_mut(index).into_iter().for_each(LineAgent::warm_up);
+        }
+    }
+
     /// Accepts a report from a line, received at `received`; the message carries the report's number on the line.
     #[inline]
     pub(crate) fn line_report(
