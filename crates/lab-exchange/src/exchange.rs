@@ -41,6 +41,8 @@ pub(crate) type ExchangeRow = [u64; 4];
 const SPIN_NS: i64 = 2_000_000;
 /// Longest sleep, in milliseconds: commands are looked for this often.
 const SLEEP_MS: u32 = 5;
+/// Max time until a tick is sent: nobody may be subscribed.
+const UNSENT_NS: i64 = 100_000_000;
 /// Max time for the answers to the last orders.
 const LAST_ORDERS_NS: i64 = 3_000_000_000;
 
@@ -123,9 +125,18 @@ impl ExchangeRun {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
+            // A late tick must not replace one that the exchange has not sent.
+            while !stop.load(Ordering::Relaxed)
+                && clock.ns_between(self.orders.sent, clock.ticks()) < self.via.pause_ns()
+            {
+                self.serve(server, 0);
+            }
             let called = clock.ticks();
             self.exchange.quote(self.via, utc_ns(), quotes(tick));
-            self.serve(server, 0);
+            let is_sent = |orders: &OrderArrivals| clock.ns_between(called, orders.sent) > 0;
+            while !is_sent(&self.orders) && clock.ns_between(called, clock.ticks()) < UNSENT_NS {
+                self.serve(server, 0);
+            }
             rows.push([intended, called, self.orders.sent, 0]);
         }
         rows
@@ -167,7 +178,7 @@ struct StampedService<'a> {
 
 impl WebService for StampedService<'_> {
     fn http(&mut self, request: &WebRequest<'_>) -> WebAnswer {
-        if request.method == "POST" && request.path.ends_with("/order") {
+        if request.method == "POST" && (request.path.ends_with("/order") || request.path.ends_with("/batch-orders")) {
             self.orders.note(request.query);
             self.orders.note(&String::from_utf8_lossy(request.body));
         }
@@ -201,8 +212,11 @@ impl WebService for StampedService<'_> {
     }
 
     fn turn(&mut self, out: &mut WebSender<'_>) -> usize {
+        let before = out.last_ready();
         let done = self.service.turn(out);
-        self.orders.sent = out.last_ready();
+        if out.last_ready() != before {
+            self.orders.sent = out.last_ready();
+        }
         done
     }
 }

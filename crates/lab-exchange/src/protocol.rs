@@ -77,6 +77,14 @@ impl ViaExchange {
         }
     }
 
+    /// Returns the time between two messages of a channel, in nanoseconds.
+    pub(crate) fn pause_ns(self) -> i64 {
+        match self {
+            Self::Okx => 10_500_000,
+            Self::Binance => 0,
+        }
+    }
+
     /// Returns the name of the instrument at the exchange.
     pub(crate) fn instrument(self) -> &'static str {
         match self {

@@ -15,9 +15,8 @@
 //!
 //! # Frames
 //!
-//! Every message is a frame: a [`FrameHeader`] of 24 bytes, then its payload. Requests and reports are the flat
-//! messages of [`tickpath-market`](https://docs.rs/tickpath-market), as they lie in a log; the session's own messages
-//! are in [`message`]. All numbers are little-endian.
+//! A frame is a [`FrameHeader`] of 24 bytes and its payload, in little-endian. Requests and reports are the messages of
+//! [`tickpath-market`](https://docs.rs/tickpath-market), as they lie in a log; the session's own are in [`message`].
 //!
 //! ```
 //! use tickpath_oms_protocol::{FrameBuffer, FrameKind, write_frame};
@@ -78,8 +77,7 @@
 //! | 4 | [`Welcome::rights`]: whether the session is a drop copy |
 //! | 5 | [`FrameKind::RequestRefused`]: the answer to a request that the user's role does not allow |
 //! | 6 | [`Query::INSTRUMENTS`]: the instruments that the OMS has, whatever a file says |
-//! | 7 | `ReportDetail` of `tickpath-market`, under its own kind: fee, liquidity, times and text of a venue's report |
-//! | 7 | [`InstrumentRow::long_name`]: names of more than 16 bytes, which an older client sees as unnamed |
+//! | 7 | `ReportDetail`, under its own kind: fee, liquidity, times and text of a venue's report; [`InstrumentRow::long_name`]: names of more than 16 bytes, which an older client sees as unnamed |
 //! | 8 | text ids and end times of orders: the requests of kinds 39 and 40, and the report of kind 51, which stands before the reports of an order that has one. An older client of a session with such an order counts that report as missing |
 //!
 //! # Invariants

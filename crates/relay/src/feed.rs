@@ -7,7 +7,8 @@
 //! ```
 //!
 //! One thread polls one or two connections of a [`Feed`](tickpath_feed::Feed), connects them again when they are lost,
-//! and publishes each message once, from the connection that brings it first. Best bids and offers are published as
+//! and publishes each message once, from the connection that brings it first. A spare one takes over before an announced
+//! end. Best bids and offers are published as
 //! `TopOfBook`, trades as `Trade`, an update of a book as a `BookLevel` a level in one batch, and events of the feed
 //! as `FeedStatus`. [`replay_frames`] publishes a file of raw frames in the same way.
 //!
@@ -26,11 +27,8 @@
 //!
 //! A carrier of market data cannot wait for a topic: an exchange ends a connection that is not read, and late data
 //! misleads. A message that the topic does not accept at once is lost, and so is one that stays in doubt after it was
-//! sent again. Losses are counted, and published as a gap message as soon as the topic accepts messages again; a book
-//! of which a message was lost is invalid until its next snapshot. So is every other book, because a subscriber cannot
-//! know the instrument of a lost message, and gives up all of its books.
-//!
-//! When the exchange announces the end of a connection, a spare one takes over before it.
+//! sent again. Losses are counted, and published as a gap message as soon as the topic accepts messages again. Each
+//! book is then invalid until its next snapshot, because a subscriber cannot know the instrument of a lost message.
 
 mod config;
 mod frame_replay;

@@ -18,7 +18,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("commands", &["cli-exchanges"]),
     ("terminal", &["cli-terminal"]),
     ("advice", &["lab-explain", "lab-doctor", "lab-check"]),
-    ("exchange workload", &["lab-exchange"]),
+    ("marketplace", &["lab-exchange"]),
     ("workloads", &["lab-bus", "lab-path", "lab-redis"]),
     ("tools", &["lab-tools"]),
     ("comparison", &["lab-compare"]),
