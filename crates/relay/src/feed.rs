@@ -8,9 +8,8 @@
 //!
 //! One thread polls one or two connections of a [`Feed`](tickpath_feed::Feed), connects them again when they are lost,
 //! and publishes each message once, from the connection that brings it first. A spare one takes over before an announced
-//! end. Best bids and offers are published as
-//! `TopOfBook`, trades as `Trade`, an update of a book as a `BookLevel` a level in one batch, and events of the feed
-//! as `FeedStatus`. [`replay_frames`] publishes a file of raw frames in the same way.
+//! end. Best bids and offers are published as `TopOfBook`, trades as `Trade`, an update of a book as a `BookLevel` a
+//! level in one batch, and events of the feed as `FeedStatus`. [`replay_frames`] does so with a file of raw frames.
 //!
 //! # Validity of books
 //!
