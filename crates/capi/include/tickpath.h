@@ -354,16 +354,6 @@ typedef enum {
     TP_TOLD_EXTENSION = 13,
 } tp_order_event_type;
 
-/// Role of the order in a fill.
-typedef enum {
-    /// Not known, or no fill.
-    TP_LIQUIDITY_UNKNOWN = 0,
-    /// The order rested.
-    TP_LIQUIDITY_MAKER = 1,
-    /// The order arrived.
-    TP_LIQUIDITY_TAKER = 2,
-} tp_liquidity;
-
 /// Content of a report, by FIX's numbers (150).
 typedef enum {
     /// The venue has the order.
@@ -437,6 +427,16 @@ typedef enum {
     /// Request by tp_orders_query.
     TP_REQUEST_QUERY = 4,
 } tp_request;
+
+/// Role of the order in a fill.
+typedef enum {
+    /// Not known, or no fill.
+    TP_LIQUIDITY_UNKNOWN = 0,
+    /// The order rested.
+    TP_LIQUIDITY_MAKER = 1,
+    /// The order arrived.
+    TP_LIQUIDITY_TAKER = 2,
+} tp_liquidity;
 
 /// Order book of one instrument.
 typedef struct tp_book tp_book;
@@ -665,22 +665,6 @@ typedef struct {
     char client_id[40];
 } tp_cancel_order;
 
-/// Request for the state of an order. Exactly one of original and client_id names the order; the other is 0.
-typedef struct {
-    /// sizeof(tp_order_query), as in this header.
-    size_t size;
-    /// Id of this request, chosen by the program, as in a tp_new_order; 0 lets the library assign an id.
-    uint64_t id;
-    /// Id of the new order in this session, also after replaces.
-    uint64_t original;
-    /// Account of the order; 0 means the account of the config.
-    uint32_t account;
-    /// Reserved: 0.
-    uint32_t reserved;
-    /// Text id of the order, as in a tp_cancel_order.
-    char client_id[40];
-} tp_order_query;
-
 /// Request to change the price and the total quantity of an order.
 typedef struct {
     /// sizeof(tp_replace_order), as in this header.
@@ -700,6 +684,22 @@ typedef struct {
     /// Reserved: 0.
     uint32_t reserved;
 } tp_replace_order;
+
+/// Request for the state of an order. Exactly one of original and client_id names the order; the other is 0.
+typedef struct {
+    /// sizeof(tp_order_query), as in this header.
+    size_t size;
+    /// Id of this request, chosen by the program, as in a tp_new_order; 0 lets the library assign an id.
+    uint64_t id;
+    /// Id of the new order in this session, also after replaces.
+    uint64_t original;
+    /// Account of the order; 0 means the account of the config.
+    uint32_t account;
+    /// Reserved: 0.
+    uint32_t reserved;
+    /// Text id of the order, as in a tp_cancel_order.
+    char client_id[40];
+} tp_order_query;
 
 /// Signed integer of 128 bits: high * 2^64 + low.
 typedef struct {
