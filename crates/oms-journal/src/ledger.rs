@@ -162,17 +162,16 @@ impl LaneLedger {
         if outputs.iter().any(|output| matches!(output, Output::Report { .. })) {
             let ids = (record.report.order_id.0, record.report.exec_id.0);
             self.awaited_details.insert(line.index(), ids);
-        } else {
-            self.awaited_details.remove(&line.index());
         }
     }
 
     fn note_detail(&mut self, record: &DetailRecord) {
         self.note_venue_report(record.source, record.line, record.lane_sequence);
-        if let Some(line) = LineId::recorded(record.source, record.line) {
-            self.awaited_details.remove(&line.index());
-        }
         if let Some(session) = record.session.checked_sub(1) {
+            // Only an awaited detail is sent.
+            if let Some(line) = LineId::recorded(record.source, record.line) {
+                self.awaited_details.remove(&line.index());
+            }
             *entry_mut(&mut self.sent.details, session) += 1;
         }
     }

@@ -227,7 +227,7 @@ impl Inquiries {
             Ok(result) => result,
             Err(failure) => match rest.give_up(&failure) {
                 Some(why) => return Err(why),
-                None => inquiry.handle_failure(&failure, ledger, times),
+                None => inquiry.handle_failure(order, &failure, ledger, times),
             },
         };
         match result {
@@ -420,7 +420,13 @@ impl Inquiry {
         StepResult::Done
     }
 
-    fn handle_failure(&mut self, failure: &RestFailure, ledger: &mut OrderLedger, times: &InquiryTimes) -> StepResult {
+    fn handle_failure(
+        &mut self,
+        order: u64,
+        failure: &RestFailure,
+        ledger: &mut OrderLedger,
+        times: &InquiryTimes,
+    ) -> StepResult {
         match failure {
             RestFailure::Passing(_) if matches!(self.step, InquiryStep::Fills(_)) => StepResult::Pending,
             RestFailure::Passing(_) => StepResult::Again(times.now),
@@ -431,6 +437,13 @@ impl Inquiry {
                 };
                 for question in &self.asked {
                     ledger.report_doubt_about(&question.request, reason);
+                }
+                if self.asked.is_empty() {
+                    // The next round asks for the other list, after a longer pause.
+                    self.tries = self.tries.max(MAX_TRIES - 1).saturating_add(1);
+                    if self.tries == MAX_TRIES {
+                        ledger.doubt_fills(order);
+                    }
                 }
                 StepResult::Done
             }

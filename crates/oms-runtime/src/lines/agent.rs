@@ -111,6 +111,8 @@ pub(crate) struct LineAgent {
     pending: Option<(u64, u64, Request)>,
     /// Events that the sequencer has not applied yet.
     events: VecDeque<AgentEvent>,
+    /// The number of reports that the line has lost at its connect, zero if unknown, until the core is notified.
+    lost_reports: Option<u64>,
     /// Reason why the line is down, as last reported.
     reported_reason: Option<String>,
     /// Error that makes the lane unreadable.
@@ -169,6 +171,7 @@ impl LineAgent {
             progress: LineProgress { settled, confirmed, next_report, sent: 0, opened },
             pending: None,
             events: VecDeque::new(),
+            lost_reports: None,
             reported_reason: None,
             failed: None,
         })
@@ -268,7 +271,7 @@ impl LineAgent {
     /// Receives from the line: keeps its events, and notes proofs of receipt. Also returns the venue's next request
     /// number if the line has just connected.
     fn receive(&mut self) -> (Result<usize, ConnectionLost>, Option<Option<u64>>) {
-        let Self { line, flow, requests, progress, events, .. } = self;
+        let Self { line, flow, requests, progress, events, lost_reports, .. } = self;
         let LineProgress { next_report, settled, confirmed, .. } = progress;
         // A line without any message so far has lost nothing.
         let is_used = *next_report > 0 || requests.sequence() > requests.owner().base;
@@ -279,7 +282,7 @@ impl LineAgent {
                 let messages = next.map_or(0, |next| next.saturating_sub(*next_report));
                 *next_report = next.unwrap_or(*next_report).max(*next_report);
                 if messages > 0 || (next.is_none() && is_used) {
-                    events.push_back(AgentEvent::Lost { what: LOST_REPORTS, messages });
+                    *lost_reports = Some(messages);
                 }
             }
             LineEvent::Acknowledged(next) => {
@@ -359,6 +362,9 @@ impl LineAgent {
     fn compare_with_venue(&mut self, next_request: Option<u64>) -> Result<(), OmsError> {
         while self.requests.next()? != Next::Empty {}
         let tail = self.requests.sequence();
+        if next_request.is_some() {
+            self.push_lost_reports();
+        }
         let from = match next_request {
             Some(next) if next > tail => {
                 let why = format!(
@@ -386,16 +392,26 @@ impl LineAgent {
         self.return_requests(from.max(self.progress.settled))
     }
 
-    /// Gives back the requests from this number on, which never left; those before it may be lost.
+    /// Gives back the requests from this number on, which never left; those before it may be lost. A loss comes behind
+    /// them: it puts in doubt all orders that do not wait in the core.
     fn return_unsent(&mut self, from: u64) -> Result<(), OmsError> {
-        let settled = self.progress.settled;
+        let LineProgress { settled, sent, opened, .. } = self.progress;
         self.progress.confirmed = 0;
         self.push_returned(from.max(settled))?;
-        if from > settled {
+        self.push_lost_reports();
+        // An earlier process may have ended between the requests that it gave back and the loss.
+        let is_first_connect = sent == 0 && opened > self.requests.owner().base;
+        if from > settled || is_first_connect {
             self.events.push_back(AgentEvent::Lost { what: LOST_REQUESTS, messages: 0 });
         }
         self.await_core();
         Ok(())
+    }
+
+    fn push_lost_reports(&mut self) {
+        if let Some(messages) = self.lost_reports.take() {
+            self.events.push_back(AgentEvent::Lost { what: LOST_REPORTS, messages });
+        }
     }
 
     /// Gives back the requests from this number on: they never left, or the venue does not have them.

@@ -299,18 +299,18 @@ impl VenueLines {
         }
     }
 
-    /// Notes the order and the fill of a line's last report, whose detail may follow; none if no client was sent it.
+    /// Notes the order and the fill of the last report of a line that a client was sent: its detail may follow.
     #[inline]
-    pub fn await_detail(&mut self, id: LineId, report: Option<(u64, u64)>) {
+    pub fn await_detail(&mut self, id: LineId, report: (u64, u64)) {
         if let Some(line) = self.line_mut(id) {
-            line.awaited_detail = report;
+            line.awaited_detail = Some(report);
         }
     }
 
-    /// Returns whether a line's last report was of this order and this fill, a client was sent the report, and not yet
-    /// its detail: of a repeated report the detail is repeated, too.
+    /// Returns whether a client was sent the report of this order and this fill, and not yet its detail: of a repeated
+    /// report the detail is repeated, too.
     pub fn take_awaited_detail(&mut self, id: LineId, report: (u64, u64)) -> bool {
-        self.line_mut(id).is_some_and(|line| line.awaited_detail.take() == Some(report))
+        self.line_mut(id).is_some_and(|line| line.awaited_detail.take_if(|awaited| *awaited == report).is_some())
     }
 
     /// Returns the agent of the line with this index, if the agent runs on the core's thread.

@@ -65,7 +65,9 @@ impl<C: Clock> Sequencer<C> {
         let is_for_client = self.release.reports > reports;
         if let Some(lines) = self.release.venues.lines_mut(line.venue) {
             lines.note_journaled(line, message.sequence + 1);
-            lines.await_detail(line, is_for_client.then_some((report.order_id.0, report.exec_id.0)));
+            if is_for_client {
+                lines.await_detail(line, (report.order_id.0, report.exec_id.0));
+            }
         }
         self.query_after_loss(line.venue, &report)
     }

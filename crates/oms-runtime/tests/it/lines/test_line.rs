@@ -86,7 +86,8 @@ impl Line for TestLine {
             }
             if let (false, Some(next_request), Some(resume)) = (state.is_up, state.has, state.resume) {
                 (state.is_up, state.next_report) = (true, resume.next_report);
-                sink(LineEvent::Up { next_request, next_report: Some(resume.next_report) });
+                // A venue without a number of requests has none of reports either, as the real exchanges.
+                sink(LineEvent::Up { next_request, next_report: next_request.map(|_| resume.next_report) });
                 return Ok(1);
             }
             if state.is_up {

@@ -1,5 +1,5 @@
 //! Cost of an order from the OMS's request to the text of an OKX message, without a socket:
-//! `cargo run --release -p tickpath-venue-okx --example encode_speed -- [COUNT]`
+//! `cargo run --release -p tickpath-venue-okx --example okx_encode_speed -- [COUNT]`
 //!
 //! Each turn writes COUNT different requests of a kind, one after the other into the writer's buffer, and takes the
 //! time of each 64. It prints the median and the 99th percentile of a request over all turns. A turn before them warms

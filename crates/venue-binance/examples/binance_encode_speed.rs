@@ -1,5 +1,5 @@
 //! Cost of a new order from the request to the text of its frame, in turns with a signature and without:
-//! `cargo run --release -p tickpath-venue-binance --example encode_speed -- [COUNT]`
+//! `cargo run --release -p tickpath-venue-binance --example binance_encode_speed -- [COUNT]`
 //!
 //! With a secret key each order has the API key and a signature of HMAC-SHA-256. A private key of Ed25519 logs the
 //! connection on once, and its orders have no signature. Each turn writes COUNT different orders, one after the other
