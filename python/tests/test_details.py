@@ -61,6 +61,13 @@ def quote(publisher: tp.Publisher) -> None:
     )
 
 
+def await_notice(orders: tp.Orders, what: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not any(isinstance(event, tp.Notice) and event.what == what for event in orders.poll()):
+        assert time.monotonic() < end, f"no notice '{what}'"
+        orders.wait(0.1)
+
+
 def fill(orders: tp.Orders, publisher: tp.Publisher) -> tuple[tp.Report, tp.ReportDetail]:
     """Buys at the offer; returns the report of the fill and the detail behind it."""
     end, filled = time.monotonic() + PATIENCE_S, None
@@ -94,7 +101,9 @@ def test_a_fill_has_its_fee_over_a_restart_of_the_oms(okx: OkxDesk) -> None:
             assert (detail.fee, detail.fee_currency, detail.liquidity) == (10**11, "BTC", "taker")
             assert detail.venue_received_ns > 0 and detail.text == ""
             okx.kill("oms")
+            await_notice(orders, "disconnected")
             okx.start("oms")
+            await_notice(orders, "connected")
             again, other = fill(orders, publisher)
             assert (other.number, other.exec_id) == (detail.number + 1, again.exec_id)
             assert other.exec_id != detail.exec_id

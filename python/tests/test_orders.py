@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -209,13 +210,14 @@ def test_an_order_is_named_by_its_client_id(desk: Desk) -> None:
         report(orders, of=again, exec_type="new")
         report(orders, of=orders.cancel(again), exec_type="canceled")
         trigger = tp.when("BTCUSDT", "ask", at_most=ASK)
-        for refused in (
+        refusals: list[Callable[[], object]] = [
             lambda: orders.cancel(),
             lambda: orders.cancel(id, client_id="grid-7"),
             lambda: orders.status(client_id="a b"),
             lambda: orders.submit(BTC, tp.BUY, low, one, client_id="x" * 37),
             lambda: orders.submit(BTC, tp.BUY, low, one, client_id="armed", trigger=trigger),
-        ):
+        ]
+        for refused in refusals:
             with pytest.raises(ValueError):
                 refused()
 
