@@ -27,6 +27,12 @@ impl Core {
         if has_passed { Err(Denial::EndTimePassed) } else { Ok(()) }
     }
 
+    /// Returns whether the end time of an order has come.
+    pub(crate) fn is_past_end(&self, at: At, order: u64) -> bool {
+        let expire_ns = self.extensions.of_order(order).map_or(0, |extension| extension.expire_ns);
+        expire_ns != 0 && expire_ns <= self.clock.utc_ns_at(at.stamp)
+    }
+
     /// Ends the orders whose end time has come.
     pub(crate) fn end_due_orders(&mut self, at: At, out: &mut Outputs) -> bool {
         let now_ns = self.clock.utc_ns_at(at.stamp);

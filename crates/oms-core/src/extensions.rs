@@ -92,10 +92,14 @@ impl Extensions {
         self.by_text.get(&(account, text_id)).copied()
     }
 
-    /// Drops the extensions of orders that were dropped at the end of a day.
+    /// Drops the extensions of orders that were dropped at the end of a day. A text id then names the latest order that
+    /// is kept, as after [`Self::load`].
     pub(crate) fn retain_known(&mut self, is_known: impl Fn(u64) -> bool) {
         self.by_order.retain(|order, _| is_known(*order));
-        self.by_text.retain(|_, order| is_known(*order));
+        self.by_text.clear();
+        for extension in self.by_order.values().filter(|extension| !extension.text_id.is_none()) {
+            self.by_text.insert((extension.account, extension.text_id), extension.order);
+        }
         self.due.retain(|(_, order)| is_known(*order));
     }
 

@@ -119,7 +119,7 @@ impl Core {
         true
     }
 
-    /// Sends the request that waited longest, if the checks still pass.
+    /// Sends the request that waited longest, if the checks still pass. A new order past its end is withdrawn.
     pub(crate) fn release_next(&mut self, at: At, release: &Release, out: &mut Outputs) -> bool {
         let is_next = self.venues.front(release.venue).is_some_and(|waiting| {
             waiting.id() == release.request && self.orders.get(waiting.order).id == release.order
@@ -128,6 +128,11 @@ impl Core {
             return false;
         };
         let order = *self.orders.get(waiting.order);
+        let is_unsent = matches!(waiting.request, Request::New(_)) && order.phase == OrderPhase::Queued;
+        if is_unsent && self.is_past_end(at, order.id) {
+            self.withdraw(waiting.order, ClientOrderId(order.client), ExecType::Expired, out);
+            return true;
+        }
         let passed = match &waiting.request {
             Request::New(_) if order.phase == OrderPhase::Queued => self.recheck_new(at, &order, &waiting, release),
             Request::Replace(replace) if self.orders.is_pending(order.replace, waiting.id()) => {

@@ -4,10 +4,10 @@
 use tickpath_market::{
     ClientOrderId, ExecType, ExecutionReport, ExtendedOrder, NewOrder, OrdStatus, OrderId, Request, Side, TimeInForce,
 };
-use tickpath_oms_core::{Boot, DayEnd, Denial, ExpiryTimer, Input, LOST_REPORTS, Output};
+use tickpath_oms_core::{Boot, DayEnd, Denial, ExpiryTimer, Input, LOST_REPORTS, Output, RETRY, RejectRule};
 
 use crate::dice::{Dice, seed};
-use crate::scene::{Scene, amended, fill, order, reported};
+use crate::scene::{Scene, VENUE, amended, fill, order, reported};
 use crate::snapshot::{loaded, saved};
 
 /// Time after which a refused cancel is sent again: ticks of a scene are nanoseconds.
@@ -131,6 +131,29 @@ fn an_order_that_waits_for_its_venue_is_withdrawn() {
     scene.line(true);
     assert!(!scene.release(), "it never leaves");
     assert_eq!(scene.core.open_orders().count(), 0, "{:?}", scene.view(id));
+}
+
+#[test]
+fn an_order_whose_turn_comes_after_its_end_is_withdrawn() {
+    for is_retry in [false, true] {
+        let mut scene = Scene::new();
+        scene.apply(Input::Reject(RejectRule { venue: VENUE, code: 77, action: RETRY, times: 3, reserved: 0 }));
+        scene.line(is_retry);
+        let id = scene.request(dated(1, 1_000));
+        if is_retry {
+            let status = OrdStatus::Rejected.code();
+            scene.report(ExecutionReport { reason: 77, status, ..reported(id, ExecType::Rejected, id, 1, 0, 0) });
+        }
+        scene.line(true);
+        assert_eq!((scene.state(id), scene.core.waiting(VENUE)), (OrdStatus::PendingNew, 1), "retry: {is_retry}");
+        // The release comes before the timer.
+        scene.stamp = 999;
+        assert!(scene.release());
+        assert_eq!((scene.venue_requests(), scene.reports()[0].0), (vec![], ExecType::Expired), "retry: {is_retry}");
+        assert_eq!((scene.core.open_orders().count(), scene.core.waiting(VENUE)), (0, 0));
+        scene.pass(2_000);
+        assert_eq!(scene.out.as_slice(), [], "nothing is left to do");
+    }
 }
 
 #[test]

@@ -195,6 +195,24 @@ fn a_text_id_survives_a_snapshot_and_the_day_as_long_as_its_order() {
 }
 
 #[test]
+fn a_text_id_names_the_same_order_after_the_day_and_after_a_snapshot() {
+    let mut scene = scene();
+    let first = scene.order_with(1, ACCOUNT, "a");
+    scene.report(reported(first, ExecType::New, first, 1, 0, 10));
+    // The fill of 5 is missing, so the ended order is kept.
+    scene.report(reported(first, ExecType::Canceled, 0, 3, 5, 0));
+    let second = scene.order_with(2, ACCOUNT, "a");
+    assert_eq!(scene.reason(), None, "the first order has ended");
+    scene.report(fill(second, 1, 10, 10, 0));
+    scene.end_day();
+    assert!(scene.core.order(OrderId(first)).is_some() && scene.core.order(OrderId(second)).is_none());
+    let other = loaded(&saved(&scene.core)).expect("a core reads its own snapshot");
+    for core in [&scene.core, &other] {
+        assert_eq!(core.order_by_text_id(ACCOUNT, text_id("a")), Some(OrderId(first)));
+    }
+}
+
+#[test]
 fn a_snapshot_of_the_layout_before_has_no_text_ids() {
     let mut scene = scene();
     let id = scene.order(1, Side::Buy, 100, 10);
