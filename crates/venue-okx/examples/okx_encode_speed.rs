@@ -22,6 +22,9 @@ const REQUESTS_PER_SAMPLE: usize = 64;
 /// Expiry in milliseconds since the Unix epoch.
 const EXPIRES_MS: u64 = 1_749_044_570_306;
 
+/// Name of a kind of requests, and the request with a number.
+type RequestKind = (&'static str, fn(u64) -> Request);
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: u64 = std::env::args().nth(1).map_or(Ok(100_000), |count| count.parse())?;
     let (name, symbol, contract) = ("BTC-USDT-SWAP".to_owned(), SymbolId(1), Quantity(SCALE / 100));
@@ -29,8 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         LineInstrument { name, symbol, code: 123_456, lot: Quantity(SCALE / 100), contract, is_derivative: true };
     let mut encoder = OrderEncoder::new(&[instrument], 5)?;
     let clock = HostClock::get()?;
-    let kinds: [(&str, fn(u64) -> Request); 3] =
-        [("new order", new_order), ("amendment", amendment), ("cancel", cancel)];
+    let kinds: [RequestKind; 3] = [("new order", new_order), ("amendment", amendment), ("cancel", cancel)];
     let mut bytes = 0;
     for (kind, request) in kinds {
         let requests: Vec<Request> = (0..count).map(request).collect();
@@ -73,7 +75,7 @@ fn new_order(number: u64) -> Request {
         quantity: quantity(number),
         symbol: SymbolId(1),
         account: AccountId(7),
-        side: if number % 2 == 0 { Side::Buy } else { Side::Sell }.code(),
+        side: if number.is_multiple_of(2) { Side::Buy } else { Side::Sell }.code(),
         order_type: OrderType::Limit.code(),
         ..NewOrder::default()
     })
