@@ -959,7 +959,8 @@ class Orders:
         """
     def client_id(self, order_id: int) -> str | None:
         """Returns the `client_id` of an order by the OMS's id of the order, a report's `order_id`; None if the order
-        has none, or if the OMS has not reported the order to this session yet.
+        has none, or if the OMS has not reported the order to this session yet. The session keeps those of the latest
+        65,536 orders that have one.
         """
     @property
     def open(self) -> dict[int, Report]:

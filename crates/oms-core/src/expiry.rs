@@ -49,8 +49,11 @@ impl Core {
 
     fn end_order(&mut self, at: At, slot: u32, out: &mut Outputs) {
         let order = *self.orders.get(slot);
-        let has_rest = order.leaves() > 0 || order.phase.is_unknown();
-        if !order.is_open() || !has_rest || order.cancel != NONE {
+        let is_unknown = order.phase.is_unknown();
+        let has_rest = order.leaves() > 0 || is_unknown;
+        // The cancel of an unknown order may be lost, unless it still waits in the OMS.
+        let is_canceling = order.cancel != NONE && (!is_unknown || self.orders.waits(order.cancel));
+        if !order.is_open() || !has_rest || is_canceling {
             return;
         }
         if matches!(order.phase, OrderPhase::Queued | OrderPhase::Armed) {

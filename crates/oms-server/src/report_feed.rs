@@ -112,7 +112,8 @@ impl ReportFeed {
             next if self.has_detail_before(session, next, logon.last_detail_sum) => {
                 (report, DetailPosition::Next(next.max(self.history.oldest_position(session).detail)))
             }
-            _ => (first.report, DetailPosition::Next(first.detail)),
+            // The reports match, so only the day's details are sent again.
+            _ => (report, DetailPosition::Next(first.detail)),
         }
     }
 

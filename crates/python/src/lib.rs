@@ -61,6 +61,7 @@ mod report;
 mod strategy;
 mod subscription;
 mod table;
+mod text_ids;
 mod topic;
 mod trigger;
 

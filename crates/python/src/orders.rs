@@ -26,7 +26,7 @@ use tickpath_bus::url::redact_logins;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
     AccountId, ClientOrderId, MassCancel, MassCancelType, NewOrder, OrderType, Price, Quantity, ReplaceConditional,
-    ReplaceOrder, Request, Side, SymbolId, TextId, TimeInForce,
+    ReplaceOrder, Request, Side, SymbolId, TimeInForce,
 };
 use tickpath_oms_client::{Client, ClientError, ClientEvent, ClientSendError, Config, Since};
 
@@ -42,6 +42,7 @@ use crate::handle::{MAX_TURN_NS, ObjectHandle};
 use crate::order_arguments::{OrderFields, OrderName, symbols_of};
 use crate::report::{BufferedSessionEvent, PyReport};
 use crate::subscription::MAX_EVENTS;
+use crate::text_ids::TextIds;
 use crate::topic::{MaxEvents, timeout_of};
 use crate::trigger::PyTrigger;
 
@@ -94,7 +95,7 @@ pub fn open_orders(
     let (client, rows) = connected.map_err(|e: ClientError| ErrorClass::ConnectError.raise(py, &e.to_string()))?;
     let symbols = symbols_of(symbols, rows)?;
     let place = format!("session {} {of_user}", client.welcome().session);
-    let (waiting, book, text_ids) = (VecDeque::new(), SessionBook::default(), HashMap::new());
+    let (waiting, book, text_ids) = (VecDeque::new(), SessionBook::default(), TextIds::default());
     let (is_awaited, live_from, next_id, ended) = (false, 0, first_id, None);
     let session = BufferedSession { client, waiting, book, text_ids, is_awaited, live_from, next_id, ended };
     let (handle, is_run) = (ObjectHandle::new("session", place, session), AtomicBool::new(false));
@@ -122,8 +123,7 @@ struct BufferedSession {
     waiting: VecDeque<BufferedSessionEvent>,
     /// Open orders and positions by the reports returned so far.
     book: SessionBook,
-    /// Text ids by the OMS's id of the order, of all orders of the session that have one.
-    text_ids: HashMap<u64, TextId>,
+    text_ids: TextIds,
     /// A task is waiting for an event.
     is_awaited: bool,
     /// Reports from this number on are live.
@@ -440,9 +440,10 @@ impl PyOrders {
     }
 
     /// Returns the `client_id` of an order by the OMS's id of the order, a report's `order_id`; None if the order has
-    /// none, or if the OMS has not reported the order to this session yet.
+    /// none, or if the OMS has not reported the order to this session yet. The session keeps those of the latest 65,536
+    /// orders that have one.
     fn client_id(&self, py: Python<'_>, order_id: u64) -> PyResult<Option<String>> {
-        let found = self.handle.with(py, |session| session.text_ids.get(&order_id).copied())?;
+        let found = self.handle.with(py, |session| session.text_ids.get(order_id))?;
         Ok(found.map(|text_id| text_id.to_string()))
     }
 

@@ -4,7 +4,9 @@
 use tickpath_market::{
     ClientOrderId, ExecType, ExecutionReport, ExtendedOrder, NewOrder, OrdStatus, OrderId, Request, Side, TimeInForce,
 };
-use tickpath_oms_core::{Boot, DayEnd, Denial, ExpiryTimer, Input, LOST_REPORTS, Output, RETRY, RejectRule};
+use tickpath_oms_core::{
+    Boot, DayEnd, Denial, ExpiryTimer, Input, LOST_REPORTS, LOST_REQUESTS, Output, RETRY, RejectRule, VenueRules,
+};
 
 use crate::dice::{Dice, seed};
 use crate::scene::{Scene, VENUE, amended, fill, order, reported};
@@ -131,6 +133,30 @@ fn an_order_that_waits_for_its_venue_is_withdrawn() {
     scene.line(true);
     assert!(!scene.release(), "it never leaves");
     assert_eq!(scene.core.open_orders().count(), 0, "{:?}", scene.view(id));
+}
+
+#[test]
+fn a_lost_cancel_is_sent_again_to_a_venue_without_status_answers() {
+    let mut scene = Scene::new();
+    scene.apply(Input::Venue(VenueRules { answers_status: 0, ..VenueRules::of(VENUE) }));
+    let id = scene.order_until(1, 1_000);
+    assert!(scene.pass(1_000));
+    assert_eq!(scene.canceled(), [id]);
+    scene.doubt(LOST_REQUESTS);
+    assert_eq!((scene.venue_requests(), scene.state(id)), (vec![], OrdStatus::Unknown));
+    assert!(scene.pass(1_000 + AGAIN_NS));
+    assert_eq!(scene.canceled(), [id], "the first cancel may be lost");
+    scene.line(false);
+    for attempt in 2..4 {
+        assert!(scene.pass(1_000 + attempt * AGAIN_NS));
+        assert_eq!((scene.venue_requests(), scene.core.waiting(VENUE)), (vec![], 1), "attempt {attempt}");
+    }
+    scene.line(true);
+    assert!(scene.release());
+    assert_eq!(scene.canceled(), [id]);
+    let [Request::Cancel(cancel)] = scene.venue_requests()[..] else { panic!("{:?}", scene.out) };
+    scene.report(reported(id, ExecType::Canceled, cancel.client_order_id.0, 2, 0, 0));
+    assert_eq!(scene.reports(), [(ExecType::Expired, OrdStatus::Expired)]);
 }
 
 #[test]

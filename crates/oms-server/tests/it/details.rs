@@ -2,7 +2,7 @@
 
 use tickpath_market::{Liquidity, ReportDetail};
 use tickpath_oms_client::{ClientEvent, CopiedReport, Since};
-use tickpath_oms_protocol::{DETAILS_VERSION, FrameKind};
+use tickpath_oms_protocol::{DETAILS_VERSION, FrameKind, Logon, VERSION};
 use tickpath_oms_server::ServerEvent;
 
 use super::detail_line::{DetailLine, FEE, FEE_CURRENCY, REASON, RECEIVED_NS, SENT_NS};
@@ -108,6 +108,26 @@ fn each_detail_comes_once_over_restarts_and_repeated_fills() {
         let mut last = oms.remote("anna", behind_third);
         trade(&mut last, 5);
         await_details(&mut last, 2, 3);
+    }
+}
+
+#[test]
+fn a_client_with_a_detail_that_the_oms_lost_is_sent_the_details_alone() {
+    let oms = oms_with_details(Layout::Split);
+    let mut anna = oms.remote("anna", Since::Start);
+    trade(&mut anna, 1);
+    trade(&mut anna, 2);
+    await_details(&mut anna, 0, 2);
+    let journal = anna.client.welcome().journal;
+    leave(&oms, anna);
+    let logon = Logon { journal, next_report: 6, next_detail: 3, ..RawClient::logon(0, 10_000, VERSION) };
+    let mut raw = RawClient::login_with(&oms, "anna", &logon);
+    assert_eq!((raw.welcome.next_report, raw.welcome.next_detail), (6, 0));
+    let mut details = 0;
+    while details < 2 {
+        let (kind, _, _) = raw.hear().expect("a detail");
+        assert!([Kind::ReportDetail.code(), FrameKind::Heartbeat.code()].contains(&kind), "kind {kind}");
+        details += u64::from(kind == Kind::ReportDetail.code());
     }
 }
 

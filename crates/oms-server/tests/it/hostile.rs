@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct RawClient {
     pub(crate) stream: UnixStream,
     inbox: FrameBuffer,
-    welcome: Welcome,
+    pub(crate) welcome: Welcome,
 }
 
 impl RawClient {
@@ -52,8 +52,12 @@ impl RawClient {
 
     /// Logs in as a client of this version.
     pub(crate) fn login_at(oms: &OmsFixture, user: &str, session: u16, heartbeat_ms: u32, version: u16) -> Self {
-        let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password"), None).expect("a good name");
-        let hello = Logon {
+        Self::login_with(oms, user, &Self::logon(session, heartbeat_ms, version))
+    }
+
+    /// Returns the logon of a client without any report.
+    pub(crate) fn logon(session: u16, heartbeat_ms: u32, version: u16) -> Logon {
+        Logon {
             magic: MAGIC,
             version,
             session,
@@ -65,7 +69,12 @@ impl RawClient {
             features: 0,
             last_detail_sum: 0,
             next_detail: 0,
-        };
+        }
+    }
+
+    /// Sends this logon and proves the user's password.
+    pub(crate) fn login_with(oms: &OmsFixture, user: &str, hello: &Logon) -> Self {
+        let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password"), None).expect("a good name");
         let mut raw = Self::new(oms);
         raw.say(Word::Logon.code(), 0, hello.as_bytes(), &first);
         let (_, _, challenge) = raw.hear().expect("a challenge");

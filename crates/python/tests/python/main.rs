@@ -1,7 +1,28 @@
-//! Runs the package's Python tests (`python/tests`) against the module built by cargo.
+//! Runs the package's Python tests (`python/tests`) against the module built by cargo, and tests the parts of the module
+//! that need no Python.
+
+#[path = "../../src/text_ids.rs"]
+mod text_ids;
 
 use std::path::Path;
 use std::process::Command;
+
+use tickpath_market::TextId;
+
+use text_ids::{MAX_TEXT_IDS, TextIds};
+
+#[test]
+fn the_text_ids_of_the_oldest_orders_are_dropped() {
+    let text_id = |text: &str| text.parse::<TextId>().expect("a text id");
+    let (mut text_ids, last) = (TextIds::default(), MAX_TEXT_IDS as u64 + 1);
+    (1..last).for_each(|order| text_ids.insert(order, text_id("a")));
+    // A status report of a known order takes no room.
+    text_ids.insert(2, text_id("b"));
+    assert_eq!([1, 2].map(|order| text_ids.get(order)), [Some(text_id("a")), Some(text_id("b"))]);
+    text_ids.insert(last, text_id("c"));
+    let found = [1, 2, last].map(|order| text_ids.get(order));
+    assert_eq!(found, [None, Some(text_id("b")), Some(text_id("c"))]);
+}
 
 #[test]
 fn the_python_tests_pass() {
