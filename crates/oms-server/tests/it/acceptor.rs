@@ -12,7 +12,7 @@ use tickpath_oms_protocol::{
 };
 use tickpath_oms_server::ServerEvent;
 
-use super::hostile::RawClient;
+use super::raw_client::RawClient;
 use super::sessions::OmsFixture;
 use super::*;
 

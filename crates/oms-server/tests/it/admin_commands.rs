@@ -7,7 +7,7 @@ use tickpath_oms_protocol::{FrameKind as Word, Query};
 use tickpath_oms_runtime::Layout;
 use zerocopy::{Immutable, IntoBytes};
 
-use super::hostile::RawClient;
+use super::raw_client::RawClient;
 use crate::limit;
 use crate::sessions::{OmsFixture, RecordingClient};
 

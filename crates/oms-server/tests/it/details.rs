@@ -7,7 +7,7 @@ use tickpath_oms_server::ServerEvent;
 
 use super::detail_line::{DetailLine, FEE, FEE_CURRENCY, REASON, RECEIVED_NS, SENT_NS};
 use super::drop_copies::oms_with_copies;
-use super::hostile::RawClient;
+use super::raw_client::RawClient;
 use super::sessions::{OmsFixture, RecordingClient};
 use super::*;
 

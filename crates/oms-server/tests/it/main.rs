@@ -14,6 +14,7 @@ mod fixture;
 mod full_disk;
 mod hostile;
 mod lanes;
+mod raw_client;
 mod reload;
 mod sessions;
 mod settings;

@@ -3,7 +3,7 @@
 use tickpath_oms_protocol::{ClientLogon, FrameKind as Word, VERSION};
 use tickpath_oms_server::ServerEvent;
 
-use super::hostile::RawClient;
+use super::raw_client::RawClient;
 use super::sessions::OmsFixture;
 use super::*;
 
