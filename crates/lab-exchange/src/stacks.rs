@@ -86,7 +86,8 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, files: &RunFiles) -> Result<Run,
     let watched: HashMap<u64, [u64; 2]> =
         load::<3>(&files.of("watcher"))?.into_iter().filter_map(|[bid, a, b]| Some((tick(bid)?, [a, b]))).collect();
     let ordered = load::<4>(&files.of("strategy"))?;
-    let in_ticks = |ns: u64| ticks_of_monotonic(calibration, ns);
+    let now = MonotonicTime::now(lab);
+    let in_ticks = |ns: u64| now.ticks_of(calibration, ns);
     let mut run = Run { valid: true, ..Run::default() };
     // Exchange's send, watched, published, received, called, arrived, returned.
     let mut rows: Vec<[u64; 7]> = Vec::new();
@@ -122,10 +123,23 @@ fn tick(bid: u64) -> Option<u64> {
     tick_of(Price(i64::try_from(bid).ok()?))
 }
 
-/// Returns a time of the monotonic clock in ticks; zero stays zero.
-fn ticks_of_monotonic(calibration: &Calibration, ns: u64) -> u64 {
-    match ns.checked_sub(calibration.monotonic_ns) {
-        Some(after) if ns != 0 => calibration.ticks + calibration.ticks_of_ns(after),
-        _ => 0,
+/// A moment on both clocks. The host's calibration is of the boot: over hours the two drift by milliseconds.
+struct MonotonicTime {
+    ticks: u64,
+    ns: u64,
+}
+
+impl MonotonicTime {
+    fn now(lab: &Lab<'_>) -> Self {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        Self { ticks: lab.clock.ticks(), ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 }
+    }
+
+    /// Returns an earlier time of the monotonic clock in ticks; zero stays zero.
+    fn ticks_of(&self, calibration: &Calibration, ns: u64) -> u64 {
+        match self.ns.checked_sub(ns) {
+            Some(ago_ns) if ns != 0 => self.ticks.saturating_sub(calibration.ticks_of_ns(ago_ns)),
+            _ => 0,
+        }
     }
 }
