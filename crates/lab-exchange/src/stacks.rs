@@ -83,8 +83,13 @@ pub(crate) fn trade(
 fn assemble(lab: &Lab<'_>, settings: &Settings, files: &RunFiles) -> Result<Run, LabError> {
     let calibration = lab.clock.calibration();
     let ticks: Vec<ExchangeRow> = load(&files.of("exchange"))?;
-    let watched: HashMap<u64, [u64; 2]> =
-        load::<3>(&files.of("watcher"))?.into_iter().filter_map(|[bid, a, b]| Some((tick(bid)?, [a, b]))).collect();
+    // A fill changes the quantity of a quote, which is then watched again: the first time counts.
+    let mut watched: HashMap<u64, [u64; 2]> = HashMap::new();
+    for [bid, seen, published] in load::<3>(&files.of("watcher"))? {
+        if let Some(tick) = tick(bid) {
+            watched.entry(tick).or_insert([seen, published]);
+        }
+    }
     let ordered = load::<4>(&files.of("strategy"))?;
     let now = MonotonicTime::now(lab);
     let in_ticks = |ns: u64| now.ticks_of(calibration, ns);
