@@ -1,6 +1,6 @@
 //! A watcher and a strategy in Python: ccxt at both ends, and a bus between them.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -83,32 +83,20 @@ pub(crate) fn trade(
 fn assemble(lab: &Lab<'_>, settings: &Settings, files: &RunFiles) -> Result<Run, LabError> {
     let calibration = lab.clock.calibration();
     let ticks: Vec<ExchangeRow> = load(&files.of("exchange"))?;
-    // A fill changes the quantity of a quote, which is then watched again: the first time counts.
-    let mut watched: HashMap<u64, [u64; 2]> = HashMap::new();
-    for [bid, seen, published] in load::<3>(&files.of("watcher"))? {
-        if let Some(tick) = tick(bid) {
-            watched.entry(tick).or_insert([seen, published]);
-        }
-    }
+    // A fill changes the quantity of a quote, which is then watched again.
+    let watched: BTreeSet<u64> =
+        load::<3>(&files.of("watcher"))?.into_iter().filter_map(|[bid, ..]| tick(bid)).collect();
     let ordered = load::<4>(&files.of("strategy"))?;
     let now = MonotonicTime::now(lab);
     let in_ticks = |ns: u64| now.ticks_of(calibration, ns);
     let mut run = Run { valid: true, ..Run::default() };
-    // Exchange's send, watched, published, received, called, arrived, returned.
-    let mut rows: Vec<[u64; 7]> = Vec::new();
+    // Exchange's send, received by the strategy, called, arrived, returned.
+    let mut rows: Vec<[u64; 5]> = Vec::new();
     for [bid, received, called, returned] in ordered {
-        let Some((tick, row)) = tick(bid).and_then(|tick| Some((tick, ticks.get(tick as usize)?))) else { continue };
-        let [seen, published] = watched.get(&tick).copied().unwrap_or_default().map(in_ticks);
-        rows.push([row[2], seen, published, in_ticks(received), in_ticks(called), row[3], in_ticks(returned)]);
+        let Some(row) = tick(bid).and_then(|tick| ticks.get(tick as usize)) else { continue };
+        rows.push([row[2], in_ticks(received), in_ticks(called), row[3], in_ticks(returned)]);
     }
-    const STEPS: [&str; 6] = [
-        "packet_to_watched",
-        "watched_to_published",
-        "published_to_received",
-        "received_to_called",
-        "called_to_arrived",
-        "arrived_to_returned",
-    ];
+    const STEPS: [&str; 4] = ["packet_to_received", "received_to_called", "called_to_arrived", "arrived_to_returned"];
     for (at, name) in STEPS.into_iter().enumerate() {
         let all = rows.iter().filter(|row| row[at] != 0 && row[at + 1] != 0).map(|row| (row[at], row[at + 1]));
         let samples = Samples(all.collect());
