@@ -65,7 +65,7 @@ impl OkxLine {
             return Err(format!("{}: {why}", client.address()));
         }
         let received = polled.map_err(|lost| {
-            session.note_loss(&lost.0);
+            client.refusal().into_iter().for_each(|refusal| session.note_upgrade_refusal(refusal));
             lost.0
         })?;
         let advanced = session.advance();

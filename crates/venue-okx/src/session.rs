@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::Request;
 use tickpath_venue::{LineEvent, LineSendError, ResumeState};
-use tickpath_web_client::{PendingResponse, WebSocketEvent};
+use tickpath_web_client::{PendingResponse, UpgradeRefusal, WebSocketEvent};
 use zeroize::Zeroizing;
 
 use crate::clock_check::{TIME_PATH, clock_offset};
@@ -45,8 +45,8 @@ const MAX_SHOWN: usize = 200;
 
 const UNKNOWN_HERE: LocalRefusal =
     LocalRefusal { reason: UNKNOWN_INSTRUMENT, text: "the line to OKX does not have this instrument; configure it" };
-/// Reasons of a lost socket by which a server, or a proxy before it, refuses a handshake for its rate or its load.
-const THROTTLED: [&str; 2] = ["refuses the WebSocket with status 429", "refuses the WebSocket with status 503"];
+/// Statuses by which a server, or a proxy before it, refuses a WebSocket for its rate or its load.
+const THROTTLED: [u16; 2] = [429, 503];
 
 /// A connection, and what the line keeps between two.
 pub(crate) struct TradingSession {
@@ -180,9 +180,9 @@ impl TradingSession {
         true
     }
 
-    /// Notes the reason why the socket was lost.
-    pub fn note_loss(&mut self, why: &str) {
-        self.is_throttled |= THROTTLED.iter().any(|refusal| why.contains(refusal));
+    /// Notes how the WebSocket was refused.
+    pub fn note_upgrade_refusal(&mut self, refusal: UpgradeRefusal) {
+        self.is_throttled |= THROTTLED.contains(&refusal.status);
     }
 
     /// Ends the connection.
