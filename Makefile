@@ -105,6 +105,7 @@ lint: ## format, clippy and documentation, warnings being errors
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p tickpath-bus --no-default-features -- -D warnings
+	cargo clippy -p tickpath-recordings --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
 
 soak: ## all tests, optimised, with the long searches

@@ -34,11 +34,18 @@ PROFILE = "pip"
 BROKERS = "TICKPATH_BROKERS"
 """Environment variable that builds NATS, RabbitMQ and Kafka in, which takes longer."""
 
+FORMATS = "TICKPATH_FORMATS"
+"""Environment variable that builds Databento's files and Parquet into the command, which takes longer."""
+
+COMMAND = "tickpath-cli"
+"""Package of the command `tickpath`."""
+
 
 def build(*packages: str) -> Path:
     """Builds packages by Cargo; returns the folder of the files built."""
     names = [word for package in packages for word in ("-p", package)]
     features = [f"{package}/brokers" for package in packages if os.environ.get(BROKERS)]
+    features += [f"{package}/formats" for package in packages if package == COMMAND and os.environ.get(FORMATS)]
     command = ["cargo", "build", "--profile", PROFILE, "--no-default-features", *names]
     subprocess.run([*command, "--features", ",".join(features)], check=True)
     return Path(os.environ.get("CARGO_TARGET_DIR", "target"), PROFILE)
@@ -46,7 +53,7 @@ def build(*packages: str) -> Path:
 
 def build_wheel(directory: str, settings: dict[str, str] | None = None, metadata: str | None = None) -> str:
     """Builds a wheel of this source for this host; returns its name."""
-    built = build("tickpath-cli", "tickpath-python")
+    built = build(COMMAND, "tickpath-python")
     with tempfile.TemporaryDirectory() as folder:
         info = Path(metadata) if metadata else Path(folder, prepare_metadata_for_build_wheel(folder, settings))
         name = info.name.removesuffix(".dist-info")
@@ -76,5 +83,5 @@ def pack(wheel: Path, files: dict[str, Path], record: str) -> None:
 
 def build_editable(directory: str, settings: dict[str, str] | None = None, metadata: str | None = None) -> str:
     """Builds a wheel whose Python files are those of the checkout; returns its name."""
-    shutil.copy2(build("tickpath-cli") / "tickpath", SCRIPTS)
+    shutil.copy2(build(COMMAND) / "tickpath", SCRIPTS)
     return maturin.build_editable(directory, settings, metadata)

@@ -28,7 +28,7 @@ pub use bounded_memory::check_bounded_memory;
 pub use child::{BusConnector, run_child, spawn};
 pub use fixture::{ConformanceCase, Fixture};
 pub use kills::{KillCounts, KillRun};
-pub use message::{check_no_event, wait_until};
+pub use message::{check_no_event, socket_buffer_bytes, wait_until};
 pub use network_proxy::{NetworkProxy, ProxyMode};
 pub use owned_event::{OwnedEvent, next_event, next_foreign, pull_stamps};
 pub use queue::QUEUE_CASES;

@@ -129,6 +129,12 @@ pub(crate) enum KafkaServerError {
          (kafka://USER:PASSWORD@HOST:PORT?tls), else look into its log and try again"
     )]
     Closed,
+    /// The client library reports no reason: it gives none for a silent server, nor for one that closes at once.
+    #[error(
+        "closed the connection or did not answer in time; check host and port, and whether the server hangs; if it \
+         wants TLS or a login, put them into the URL (kafka://USER:PASSWORD@HOST:PORT?tls), else try again"
+    )]
+    ClosedOrSilent,
     /// The server closed the connection before the TLS handshake was done: it just stopped, or does not speak TLS.
     #[error(
         "closed the connection in the middle of the TLS handshake; try again, and if that lasts, it speaks no TLS \
@@ -261,6 +267,7 @@ impl KafkaServerError {
             | Self::Timeout
             | Self::AckTimeout
             | Self::Closed
+            | Self::ClosedOrSilent
             | Self::TlsInterrupted
             | Self::ConnectionLost(_)
             | Self::NotReady(_) => true,

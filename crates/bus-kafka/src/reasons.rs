@@ -54,7 +54,7 @@ impl OutageReasons {
 
     pub fn outage(&self) -> Option<KafkaServerError> {
         let state = self.state();
-        state.is_outage.then(|| state.last.clone().unwrap_or(KafkaServerError::Closed))
+        state.is_outage.then(|| state.last.clone().unwrap_or(KafkaServerError::ClosedOrSilent))
     }
 
     /// Returns the reason of an outage if the servers refused TLS or the login.
@@ -169,6 +169,6 @@ mod tests {
     fn a_closed_connection_is_the_default_reason() {
         let reasons = OutageReasons::default();
         reasons.note(&KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
-        assert_eq!(reasons.outage(), Some(KafkaServerError::Closed));
+        assert_eq!(reasons.outage(), Some(KafkaServerError::ClosedOrSilent));
     }
 }

@@ -124,7 +124,7 @@ pub enum OrderCommand {
         /// Time in force: day, gtc, gtd, ioc or fok
         #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
         tif: TimeInForce,
-        /// End of a gtd order in UTC, like 2026-12-01T08:00:00Z: the OMS cancels the order then
+        /// End of a gtd order in UTC, like 2027-12-01T08:00:00Z: the OMS cancels the order then
         #[arg(long, value_name = "TIME", value_parser = utc_time, conflicts_with = "when")]
         until: Option<u64>,
         #[command(flatten)]

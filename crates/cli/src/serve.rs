@@ -161,14 +161,17 @@ impl PageUserDirectory {
         Self { file, cached: Mutex::new((None, Arc::new(settings.users.clone()))) }
     }
 
-    /// Returns the current users; a file with a mistake changes nothing, and the OMS reports the mistake.
+    /// Returns the current users. A file with a mistake changes nothing, and the OMS reports the mistake; nor does one
+    /// without a user, which is being written.
     fn users(&self) -> Arc<Users> {
         let mut cached = self.cached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let found = fs::metadata(&self.file).ok();
         let changed = found.and_then(|found| Some((found.modified().ok()?, found.len())));
         if changed != cached.0 {
             cached.0 = changed;
-            if let Ok(users) = Users::read(&self.file) {
+            if let Ok(users) = Users::read(&self.file)
+                && !users.list.is_empty()
+            {
                 cached.1 = Arc::new(users);
             }
         }

@@ -38,7 +38,7 @@ use crate::settings::OmsUser;
 const LOGON_TIMEOUT_NS: u64 = 5_000_000_000;
 /// Max accepts per listener and turn, before the connections already there are served.
 const MAX_ACCEPTS: usize = 64;
-/// Interval between two checks of deadlines and of the users' file.
+/// Interval between two checks of deadlines without a connection, and at least between two checks of the files.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 const TCP: Token = Token(0);
@@ -129,6 +129,8 @@ struct Acceptor<C> {
     /// The Unix socket accepts first in this turn: where few are free, neither listener takes all descriptors.
     unix_first: bool,
     disk_space: DiskSpaceMonitor,
+    /// Time of the next check of the users' file and the certificate, in ticks.
+    check_files_at: u64,
 }
 
 impl<C: Clock> Acceptor<C> {
@@ -179,6 +181,7 @@ impl<C: Clock> Acceptor<C> {
             shortage: Shortage::default(),
             unix_first: false,
             disk_space,
+            check_files_at: 0,
         })
     }
 
@@ -354,10 +357,17 @@ impl<C: Clock> Acceptor<C> {
             _ => true,
         };
         self.pending.retain_mut(|peer| !close_if_over(peer));
-        self.reloader.check_files();
         if let Some(why) = self.disk_space.check(now, |ns| self.clock.calibration().ticks_of_ns(ns)) {
             let _ = self.config.events.try_send(ServerEvent::Warning(why));
         }
+        if now >= self.check_files_at {
+            self.check_files_at = now + self.clock.calibration().ticks_of_ns(CHECK_INTERVAL.as_nanos() as u64);
+            self.check_files();
+        }
+    }
+
+    fn check_files(&mut self) {
+        self.reloader.check_files();
         if let Some(Err(e)) = self.certificate.as_mut().map(ServerCertificate::reload_if_changed) {
             let _ = self.config.events.try_send(ServerEvent::Certificate(e.to_string()));
         }

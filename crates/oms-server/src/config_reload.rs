@@ -48,6 +48,8 @@ pub(crate) struct ConfigReloader {
     pub directory: Arc<UserDirectory>,
     configs: Sender<NewTradingConfig>,
     read_at: Option<(SystemTime, u64)>,
+    /// Modification time and length of the users' file at the last check.
+    seen: Option<(SystemTime, u64)>,
     /// Values of the files at the start, and as the OMS took them last.
     started: ConfigValues,
     applied: ConfigValues,
@@ -75,10 +77,11 @@ impl ConfigReloader {
         let directory = Arc::new(UserDirectory { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
         let started = config.settings.as_deref().map(ConfigValues::read).unwrap_or_default();
         let (config, applied) = (config.clone(), started.clone());
-        Ok(Self { config, directory, configs, read_at, started, applied, pending: None })
+        Ok(Self { config, directory, configs, read_at, seen: read_at, started, applied, pending: None })
     }
 
-    /// Reads changed files, or all on request, one configuration at a time: the next builds on the outcome of the last.
+    /// Reads a changed users' file once it is as it was at the last check, because a file that is being written may hold
+    /// no user yet; on request reads all files. One configuration at a time: the next builds on the outcome of the last.
     pub fn check_files(&mut self) {
         if !self.finish_pending() {
             return;
@@ -90,9 +93,10 @@ impl ConfigReloader {
             }
             return;
         }
-        let changed = file_stamp(&self.config.users);
-        if changed != self.read_at {
-            self.read_at = changed;
+        let now = file_stamp(&self.config.users);
+        let rests = now == std::mem::replace(&mut self.seen, now);
+        if rests && now != self.read_at {
+            self.read_at = now;
             match Users::read(&self.config.users) {
                 Ok(users) => self.reload_users(users),
                 Err(e) => drop(self.config.events.try_send(ServerEvent::UsersNotReloaded(e.to_string()))),
@@ -199,5 +203,51 @@ impl UserDirectory {
         // Pairs with the release in `replace`.
         let now = self.changes.load(Ordering::Acquire);
         (now != changes).then(|| (now, self.current()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_being_written_locks_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("users.toml");
+        let secret = tickpath_oms_protocol::Secret::decoy(b"key", "anna");
+        let user = |name: &str| {
+            format!(
+                "[[user]]\nname = \"{name}\"\nrole = \"read\"\naccounts = [\"*\"]\nsessions = [1]\nsecret = \"{secret}\"\n"
+            )
+        };
+        fs::write(&file, user("anna")).unwrap();
+        let config = ServerConfig {
+            unix: None,
+            tcp: None,
+            tls: None,
+            users: file.clone(),
+            heartbeat_ms: 1_000,
+            max_sessions: 1,
+            keep_days: 0,
+            settings: None,
+            reload: Arc::default(),
+            sessions: Vec::new(),
+            events: sync_channel(1).0,
+        };
+        let mut reloader = ConfigReloader::open(&config, channel().0).unwrap();
+        let names = |reloader: &ConfigReloader| -> Vec<String> {
+            reloader.directory.current().list.iter().map(|user| user.name.clone()).collect()
+        };
+        fs::write(&file, "").unwrap();
+        reloader.check_files();
+        assert_eq!(names(&reloader), ["anna"], "the file was only emptied");
+        fs::write(&file, user("barbara")).unwrap();
+        reloader.check_files();
+        assert_eq!(names(&reloader), ["anna"], "more may follow");
+        reloader.check_files();
+        assert_eq!(names(&reloader), ["barbara"], "nothing followed");
     }
 }

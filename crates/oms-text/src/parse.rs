@@ -23,7 +23,7 @@ pub enum ParseError {
     #[error("use cash, cross or isolated")]
     TradeMode,
     /// The word is not a time in the form that the OMS writes.
-    #[error("'{0}' is no time; write it in UTC, like 2026-12-01T08:00:00Z, with or without decimals of the second")]
+    #[error("'{0}' is no time; write it in UTC, like 2027-12-01T08:00:00Z, with or without decimals of the second")]
     UtcTime(String),
     /// The word is not an order id in the form that the OMS writes.
     #[error("'{0}' is no order id; write it as `tickpath orders` does, like 3474042.12")]
@@ -80,7 +80,7 @@ pub fn order_id(text: &str) -> Result<OrderId, ParseError> {
     id.filter(is_same).ok_or_else(|| ParseError::OrderId(text.to_owned()))
 }
 
-/// Reads a time in UTC, `2026-12-01T08:00:00Z` with up to nine decimals of the second, as nanoseconds since the Unix
+/// Reads a time in UTC, `2027-12-01T08:00:00Z` with up to nine decimals of the second, as nanoseconds since the Unix
 /// epoch.
 pub fn utc_time(text: &str) -> Result<u64, ParseError> {
     utc_ns(text).ok_or_else(|| ParseError::UtcTime(text.to_owned()))

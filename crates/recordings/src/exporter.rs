@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::csv_table::CsvTable;
 use crate::message::MarketMessage;
 use crate::npz_file::NpzFile;
+#[cfg(feature = "formats")]
 use crate::parquet_table::ParquetTable;
 use crate::table_kind::{ExportError, SinkFault, TableFormat, TableKind, TableSink};
 
@@ -40,6 +41,10 @@ impl Exporter {
     /// Creates an export to this path, whose ending names the format. No file is created before its first message.
     pub fn new(target: &Path, kind: Option<TableKind>) -> Result<Self, ExportError> {
         let (format, _) = TableFormat::of(target)?;
+        #[cfg(not(feature = "formats"))]
+        if format == TableFormat::Parquet {
+            return Err(ExportError::LeftOut(target.to_owned()));
+        }
         let exporter = Self { target: target.to_owned(), format, kind, files: Default::default() };
         match TableKind::ALL.into_iter().map(|kind| exporter.path_of(kind)).find(|path| path.exists()) {
             Some(path) => Err(ExportError::Exists(path)),
@@ -146,7 +151,10 @@ fn new_sink(file: File, part: &Path, format: TableFormat, kind: TableKind) -> io
     let sink: Box<dyn TableSink> = match format {
         TableFormat::Csv => Box::new(CsvTable::create(file, kind, false)?),
         TableFormat::CsvGzip => Box::new(CsvTable::create(file, kind, true)?),
+        #[cfg(feature = "formats")]
         TableFormat::Parquet => Box::new(ParquetTable::create(file, kind)?),
+        #[cfg(not(feature = "formats"))]
+        TableFormat::Parquet => unreachable!("the exporter refuses it"),
         TableFormat::Npz => Box::new(NpzFile::create(file, part)?),
     };
     Ok(sink)

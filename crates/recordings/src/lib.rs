@@ -39,6 +39,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Features
+//!
+//! * `formats`, on by default: Databento's files and Parquet, whose libraries take longest to build. Without this feature
+//!   they are refused with the remedy.
+//!
 //! # Invariants
 //!
 //! * Each row becomes messages, or is counted: as skipped by its kind, or as bad.
@@ -53,6 +58,7 @@ mod binance_vision;
 mod cells;
 mod counts;
 mod csv_table;
+#[cfg(feature = "formats")]
 mod databento;
 mod decimal;
 mod exporter;
@@ -65,6 +71,7 @@ mod market_file;
 mod message;
 mod npy;
 mod npz_file;
+#[cfg(feature = "formats")]
 mod parquet_table;
 mod read_fault;
 mod table_kind;
@@ -77,3 +84,8 @@ pub use format::{DataFormat, DataFormatError};
 pub use market_file::{MarketFile, MarketFileError};
 pub use message::MarketMessage;
 pub use table_kind::{ExportError, TableKind, TableKindError};
+
+/// End of the sentence about a format that this build leaves out.
+#[cfg(not(feature = "formats"))]
+const LEFT_OUT: &str = "is not in this build; `cargo build --release`, or `TICKPATH_FORMATS=1 pip install .`, makes one that has \
+                        every format";

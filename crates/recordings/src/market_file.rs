@@ -11,6 +11,7 @@ use zip::ZipArchive;
 use crate::binance_vision::{BinanceBookTicker, BinanceTrades};
 use crate::cells::{Header, read_table};
 use crate::counts::ImportCounts;
+#[cfg(feature = "formats")]
 use crate::databento::read_dbn;
 use crate::format::{DataFormat, has_names, instrument_of};
 use crate::hft_events::read_events;
@@ -52,6 +53,10 @@ pub enum MarketFileError {
     /// The file is not as its format requires.
     #[error("{} cannot be read as {}: {}; fetch it anew, or name another format with --format", .0.display(), .1, .2)]
     Damaged(PathBuf, &'static str, String),
+    /// This build leaves the format out.
+    #[cfg(not(feature = "formats"))]
+    #[error("{} is of format {}, which {}", .0.display(), .1, crate::LEFT_OUT)]
+    LeftOut(PathBuf, DataFormat),
     /// Reading failed midway.
     #[error(
         "cannot read {} at {unit} {row}: {source}; test it with `gzip -t` or `unzip -t`, or fetch it anew",
@@ -112,6 +117,10 @@ impl MarketFile {
         let is_array = head.starts_with(NPY_MAGIC);
         let binary = is_dbn.then_some(DataFormat::Dbn).or(is_array.then_some(DataFormat::Npz));
         if let Some(format) = format.or(binary).filter(|format| format.is_binary()) {
+            #[cfg(not(feature = "formats"))]
+            if format == DataFormat::Dbn {
+                return Err(MarketFileError::LeftOut(path.to_owned(), format));
+            }
             return Ok(Self { path: path.to_owned(), format, name, content: Content::Binary(Box::new(input)) });
         }
         let plain: Box<dyn Read + Send> =
@@ -234,6 +243,7 @@ fn read_text<R: Read>(
 
 fn read_binary<R: BufRead>(format: DataFormat, input: R, name: &str, intake: &mut Intake<'_>) -> Result<(), ReadFault> {
     match format {
+        #[cfg(feature = "formats")]
         DataFormat::Dbn => read_dbn(input, intake),
         _ => read_events(input, &instrument_of(name), intake),
     }

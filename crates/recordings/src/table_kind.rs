@@ -96,6 +96,10 @@ pub enum ExportError {
     /// The ending of the file's name is of no format.
     #[error("{} has no ending of a table; name it FILE.csv, FILE.csv.gz, FILE.parquet or FILE.npz", .0.display())]
     Ending(PathBuf),
+    /// This build leaves the format out.
+    #[cfg(not(feature = "formats"))]
+    #[error("{} is Parquet, which {}", .0.display(), crate::LEFT_OUT)]
+    LeftOut(PathBuf),
     /// The file exists.
     #[error("{} exists already; name another file, or remove it", .0.display())]
     Exists(PathBuf),

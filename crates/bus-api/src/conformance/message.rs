@@ -88,6 +88,17 @@ pub fn check_no_event(subscriber: &mut dyn Subscriber) {
     }
 }
 
+/// Returns how many sent bytes the kernel may hold for a connection whose peer reads none: both socket buffers, as large
+/// as they may grow.
+pub fn socket_buffer_bytes() -> usize {
+    let largest = |file: &str| {
+        let limits = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{file}: {e}"));
+        let last = limits.split_whitespace().last().and_then(|word| word.parse::<usize>().ok());
+        last.expect("the last of three sizes is the largest")
+    };
+    largest("/proc/sys/net/ipv4/tcp_rmem") + largest("/proc/sys/net/ipv4/tcp_wmem")
+}
+
 /// Checks every few milliseconds whether the condition holds, for a minute or two.
 pub fn wait_until(mut is_met: impl FnMut() -> bool) {
     for _ in 0..20_000 {

@@ -423,11 +423,14 @@ fn another_kind_of_server_is_reported() {
         (|stream| answer(stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"), &["not as Kafka does", "check the port"]),
         (|stream| answer(stream, b"+OK POP3 ready\r\n"), &["not as Kafka does", "check the port"]),
         (drop, &["connection", "try again"]),
-        (hold, &["did not answer within 5 s", "check host, port and firewall"]),
+        (hold, &["did not answer", "check host"]),
     ];
     for (behave, words) in cases {
         let impostor = Impostor::start(behave);
-        check(&format!("kafka://{}", impostor.address), words);
+        // With the second URL the client library may give up before the call does.
+        for options in ["", "?silence=3"] {
+            check(&format!("kafka://{}{options}", impostor.address), words);
+        }
     }
 }
 
@@ -437,7 +440,8 @@ fn check(url: &str, words: &[&str]) {
     for word in words {
         assert!(error.contains(word), "'{word}' is not in: {error}");
     }
-    assert!(error.starts_with(url), "{error}");
+    let server = url.split('?').next().unwrap_or_default();
+    assert!(error.starts_with(server), "{error}");
 }
 
 /// Sends one response, then waits until the peer has closed the connection.

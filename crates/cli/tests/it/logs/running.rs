@@ -60,8 +60,10 @@ impl Running {
 
     /// Kills the process group that the process leads.
     pub fn kill_group(mut self) {
-        let group = format!("-{}", self.child.id());
-        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            // A group whose processes have all ended is gone.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
         let _ = self.child.wait();
     }
 
