@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use tickpath_lab_exchange::{DEMO_SECONDS, demo_text, run_demo};
 use tickpath_lab_path::demo::text::{is_complete, text};
 use tickpath_lab_path::demo::{self, DemoFindings, Settings};
 use tickpath_lab_result::ResultFile;
@@ -46,18 +47,26 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<CliOutcome> {
     };
     let turn = BenchLock::acquire()?;
     if !args.output.quiet {
-        print_note(&format!("about {} s; run nothing else on this machine meanwhile", demo::SECONDS));
+        print_note(&format!("about {} s; run nothing else on this machine meanwhile", demo::SECONDS + DEMO_SECONDS));
     }
     let bar = BenchProgress::new(args.output.quiet);
     let mut result = new_result("path");
     let mut found = DemoFindings::default();
-    let done = lab(&bar).and_then(|lab| demo::run(&lab, &settings, &mut result, &mut found).map_err(as_usage_error));
+    let mut at_exchange = None;
+    let done = lab(&bar).and_then(|lab| {
+        demo::run(&lab, &settings, &mut result, &mut found).map_err(as_usage_error)?;
+        let run = run_demo(&lab, settings.cpus)?;
+        at_exchange = Some(demo_text(&run));
+        result.runs.push(run);
+        Ok(())
+    });
     drop(bar);
     let show = |result: &mut ResultFile| {
         result.check().context("this is a defect of Tickpath")?;
         // The result is printed even if it cannot be written.
         let mut printer = Printer::default();
         printer.print(&text(result, &found));
+        printer.print(at_exchange.as_deref().unwrap_or_default());
         if args.output.all {
             printer.print(&format!("\n{}", render_terminal(result, true)));
         }
@@ -68,6 +77,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<CliOutcome> {
         printer.end(written)
     };
     turn.finish(done, &mut result, show, |result| {
-        if is_complete(result, &found) { CliOutcome::Success } else { CliOutcome::Invalid }
+        // The run at the exchange is the last.
+        let is_whole = is_complete(result, &found) && result.runs.last().is_none_or(|run| run.valid);
+        if is_whole { CliOutcome::Success } else { CliOutcome::Invalid }
     })
 }

@@ -183,6 +183,8 @@ impl Feed for TextFeed {
         self.out.extend_from_slice(request.unwrap_or_default().as_bytes());
     }
 
+    fn warm_up(&mut self) {}
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.stream.as_ref()?.as_ref().ok().map(AsFd::as_fd)
     }

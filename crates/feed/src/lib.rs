@@ -93,8 +93,9 @@ pub trait Feed: Send {
     fn resynchronize(&mut self, symbol: SymbolId);
 
     /// Takes a frame of its own through the code that the next frame takes, on private memory: called now and then by an
-    /// idle thread, so that a frame after a silence does not run cold. No event is passed on.
-    fn warm_up(&mut self) {}
+    /// idle thread, so that a frame after a silence does not run cold. No event is passed on. A feed that wraps another
+    /// one passes the call on; a feed with nothing to warm does nothing.
+    fn warm_up(&mut self);
 
     /// Returns the descriptor that a sleeping thread polls for readability; none if there is nothing to wait on now.
     fn socket(&self) -> Option<BorrowedFd<'_>>;

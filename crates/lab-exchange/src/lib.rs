@@ -18,6 +18,7 @@
 //! * Both ends of `packet_to_packet` are stamps of the exchange's process, made alike for every client.
 
 mod client;
+mod demo;
 mod exchange;
 mod exchange_hops;
 mod own_trader;
@@ -33,6 +34,7 @@ use tickpath_lab_harness::{Lab, LabError, RoleEntry, StabilityCheck, ThreadConfi
 use tickpath_lab_result::Run;
 
 pub use client::ExchangeClient;
+pub use demo::{DEMO_SECONDS, demo_text, run_demo};
 pub use protocol::ViaExchange;
 pub use settings::Settings;
 

@@ -327,6 +327,10 @@ impl Line for StampedLine {
         self.line.line().poll(take)
     }
 
+    fn warm_up(&mut self) {
+        self.line.line().warm_up();
+    }
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.line.as_line().socket()
     }

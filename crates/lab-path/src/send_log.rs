@@ -72,6 +72,10 @@ impl<L: Line> Line for StampedLine<L> {
         self.line.poll(take)
     }
 
+    fn warm_up(&mut self) {
+        self.line.warm_up();
+    }
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.line.socket()
     }

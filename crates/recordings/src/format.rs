@@ -31,6 +31,11 @@ pub enum DataFormat {
     Dbn,
 }
 
+/// End of the sentence about a format that this build leaves out.
+#[cfg(not(feature = "formats"))]
+pub(crate) const LEFT_OUT: &str = "is not in this build; `cargo build --release`, or `TICKPATH_FORMATS=1 pip install .`, makes one that has \
+                        every format";
+
 /// A name that no format has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{}' is no format; use one of {}", .0, DataFormat::names())]

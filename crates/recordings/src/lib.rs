@@ -84,8 +84,3 @@ pub use format::{DataFormat, DataFormatError};
 pub use market_file::{MarketFile, MarketFileError};
 pub use message::MarketMessage;
 pub use table_kind::{ExportError, TableKind, TableKindError};
-
-/// End of the sentence about a format that this build leaves out.
-#[cfg(not(feature = "formats"))]
-const LEFT_OUT: &str = "is not in this build; `cargo build --release`, or `TICKPATH_FORMATS=1 pip install .`, makes one that has \
-                        every format";

@@ -55,7 +55,7 @@ pub enum MarketFileError {
     Damaged(PathBuf, &'static str, String),
     /// This build leaves the format out.
     #[cfg(not(feature = "formats"))]
-    #[error("{} is of format {}, which {}", .0.display(), .1, crate::LEFT_OUT)]
+    #[error("{} is of format {}, which {}", .0.display(), .1, crate::format::LEFT_OUT)]
     LeftOut(PathBuf, DataFormat),
     /// Reading failed midway.
     #[error(

@@ -98,7 +98,7 @@ pub enum ExportError {
     Ending(PathBuf),
     /// This build leaves the format out.
     #[cfg(not(feature = "formats"))]
-    #[error("{} is Parquet, which {}", .0.display(), crate::LEFT_OUT)]
+    #[error("{} is Parquet, which {}", .0.display(), crate::format::LEFT_OUT)]
     LeftOut(PathBuf),
     /// The file exists.
     #[error("{} exists already; name another file, or remove it", .0.display())]

@@ -92,7 +92,7 @@ impl BinanceLine {
             renew_after_ns: config.renew_after_ns,
             absence_margin_ns: config.absence_margin_ns,
         };
-        let warm_up = LineWarmUp::new(&config.credentials, &config.instruments, config.recv_window_ms, clock);
+        let warm_up = LineWarmUp::new(&config.instruments, clock);
         let signer = RequestSigner::new(config.credentials)?;
         let encoder = RequestEncoder::new(signer, config.recv_window_ms);
         let budget = RequestBudget::new(&config.limits, clock.calibration(), now);
@@ -166,7 +166,7 @@ impl Line for BinanceLine {
 
     fn warm_up(&mut self) {
         if let Some(warm_up) = &mut self.warm_up {
-            warm_up.run();
+            warm_up.run(&mut self.session);
         }
     }
 

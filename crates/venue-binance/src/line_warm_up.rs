@@ -1,34 +1,23 @@
-//! The warm-up of an idle line: an order of its own becomes text and leaves into private memory.
+//! The warm-up of an idle line: an order of its own becomes text in the line's memory, and leaves into private memory.
 
 use tickpath_clock::HostClock;
-use tickpath_market::{ClientOrderId, NewOrder, OrderType, Price, Quantity, Request, Side, TimeInForce};
+use tickpath_market::{ClientOrderId, NewOrder, OrderType, Price, Quantity, Side, TimeInForce};
 use tickpath_web_client::Rehearsal;
 
-use crate::ApiCredentials;
 use crate::config::LineInstrument;
-use crate::order_encoder::OrderEncoder;
+use crate::session::LineSession;
 
-/// The exchange's time in the orders, in milliseconds since the Unix epoch: as many digits as a real one.
-const TIME_MS: u64 = 1_749_044_570_306;
-
-/// The send path on private memory.
+/// An order that is never sent, and a connection to nowhere.
 pub(crate) struct LineWarmUp {
-    encoder: OrderEncoder,
-    order: Request,
+    order: NewOrder,
     connection: Rehearsal,
 }
 
 impl LineWarmUp {
     /// None if there is nothing to trade, or no memory for it.
-    pub(crate) fn new(
-        credentials: &ApiCredentials,
-        instruments: &[LineInstrument],
-        recv_window_ms: u32,
-        clock: HostClock,
-    ) -> Option<Box<Self>> {
+    pub(crate) fn new(instruments: &[LineInstrument], clock: HostClock) -> Option<Box<Self>> {
         let first = instruments.first()?;
-        let encoder = OrderEncoder::new(credentials.clone(), instruments.to_vec(), recv_window_ms, 1).ok()?;
-        let order = Request::New(NewOrder {
+        let order = NewOrder {
             client_order_id: ClientOrderId(1 << 33),
             price: Price(6_180_025_000_000),
             quantity: Quantity(first.lot.0.max(100_000)),
@@ -37,16 +26,15 @@ impl LineWarmUp {
             order_type: OrderType::Limit.code(),
             time_in_force: TimeInForce::ImmediateOrCancel.code(),
             ..NewOrder::default()
-        });
-        Some(Box::new(Self { encoder, order, connection: Rehearsal::new(clock)? }))
+        };
+        Some(Box::new(Self { order, connection: Rehearsal::new(clock)? }))
     }
 
     // Not inlined: a copy of the code would keep nothing warm.
     #[inline(never)]
-    pub(crate) fn run(&mut self) {
-        let Self { encoder, order, connection } = self;
-        if let Some(text) = encoder.encode(1, order, TIME_MS) {
-            connection.send_text(text);
+    pub(crate) fn run(&mut self, session: &mut LineSession) {
+        if let Some(text) = session.rehearse(&self.order) {
+            self.connection.send_text(text);
         }
     }
 }

@@ -42,6 +42,12 @@ const WEIGHT_USED_UP: LocalRefusal = (1003, "the request weight for orders is us
 /// Refusal of a request that does not leave: the reason of its report, and the text of the detail.
 type LocalRefusal = (u16, &'static str);
 
+/// Reasons why a new order was not written.
+enum Unwritten {
+    Limit(UsedUp),
+    Refused(LocalRefusal),
+}
+
 impl LineSession {
     /// Sends a request, or refuses it by a report.
     #[inline]
@@ -97,31 +103,47 @@ impl LineSession {
 
     #[inline]
     fn send_new(&mut self, client: &mut WebSocketClient, number: u64, new: &NewOrder) -> Result<(), LineSendError> {
-        let Some(place) = self.orders.instruments.find_symbol(new.symbol) else {
-            self.refuse_new(number, new, NO_INSTRUMENT);
-            return Ok(());
-        };
-        let terms = match OrderTerms::of_new(new, self.orders.instruments.get(place)) {
-            Ok(terms) => terms,
-            Err(why) => {
-                self.refuse_new(number, new, (REFUSED_BY_LINE, why));
+        let now = self.clock.ticks();
+        let order = match self.write_new(number, new, now) {
+            Ok(order) => order,
+            Err(Unwritten::Limit(used_up)) => {
+                self.refuse_new(number, new, beyond_limit(used_up)?);
+                return Ok(());
+            }
+            Err(Unwritten::Refused(why)) => {
+                self.refuse_new(number, new, why);
                 return Ok(());
             }
         };
-        let now = self.clock.ticks();
+        self.last_send = self.out.send(client, PLACE, now)?;
+        self.orders.add(order);
+        self.pending.add(PendingRequest::new(number, RequestKind::Place, asked_by(new), Some(now)));
+        Ok(())
+    }
+
+    /// Writes a new order that is not sent, so that the memory of the next one is in the caches. None if the line is not
+    /// up, or has no room for an order now.
+    pub(crate) fn rehearse(&mut self, new: &NewOrder) -> Option<&str> {
+        let Phase::Up { .. } = self.phase else { return None };
+        self.write_new(1, new, self.clock.ticks()).ok()?;
+        Some(self.out.encoder.text())
+    }
+
+    /// Writes a new order.
+    // Not inlined: a copy of the code would keep nothing warm.
+    #[inline(never)]
+    fn write_new(&mut self, number: u64, new: &NewOrder, now: u64) -> Result<LineOrder, Unwritten> {
+        let found = self.orders.instruments.find_symbol(new.symbol);
+        let place = found.ok_or(Unwritten::Refused(NO_INSTRUMENT))?;
+        let instrument = self.orders.instruments.get(place);
+        let terms = OrderTerms::of_new(new, instrument).map_err(|why| Unwritten::Refused((REFUSED_BY_LINE, why)))?;
         if let Some(used_up) = self.out.budget.used_up(PLACE, now) {
-            self.refuse_new(number, new, beyond_limit(used_up)?);
-            return Ok(());
+            return Err(Unwritten::Limit(used_up));
         }
         let identity = OrderIdentity::first(new.client_order_id.0, new.account);
-        let (tag, symbol) = (self.orders.tag, &self.orders.instruments.get(place).name);
-        let order = NewOrderText { identity: &identity, tag, symbol, terms: &terms };
+        let order = NewOrderText { identity: &identity, tag: self.orders.tag, symbol: &instrument.name, terms: &terms };
         order.write(&mut self.out.encoder, number, self.out.exchange.ms(now));
-        self.last_send = self.out.send(client, PLACE, now)?;
-        let asked = asked_by(new);
-        self.orders.add(LineOrder::new(identity, place, terms, now));
-        self.pending.add(PendingRequest::new(number, RequestKind::Place, asked, Some(now)));
-        Ok(())
+        Ok(LineOrder::new(identity, place, terms, now))
     }
 
     fn send_cancel(

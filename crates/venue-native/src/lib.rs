@@ -331,6 +331,8 @@ impl Line for TcpLine {
         advanced.and_then(|done| Ok(done + self.read(take)?)).map_err(|why| self.lost(&why))
     }
 
+    fn warm_up(&mut self) {}
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             TcpLineState::ProvingPassword(channel, ..)

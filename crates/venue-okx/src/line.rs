@@ -137,7 +137,7 @@ impl Line for OkxLine {
 
     fn warm_up(&mut self) {
         if let Some(warm_up) = &mut self.warm_up {
-            warm_up.run();
+            warm_up.run(&mut self.session);
         }
     }
 

@@ -102,6 +102,13 @@ enum SessionPhase {
     Draining(u64),
 }
 
+/// Reasons why a request was not written.
+enum Unwritten {
+    /// The rate limit has no room for it now.
+    Full,
+    Refused(LocalRefusal),
+}
+
 /// A request that the session has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PreparedRequest {
@@ -277,18 +284,33 @@ impl TradingSession {
             return Ok(PreparedRequest::Settled);
         }
         let sent = self.describe(number, request);
-        let Some(index) = self.ledger.instruments.find(sent.symbol) else {
-            return Ok(self.refuse(&sent, UNKNOWN_HERE));
-        };
+        match self.write(number, request, &sent) {
+            Ok(index) => Ok(PreparedRequest::Message(sent, index)),
+            Err(Unwritten::Full) => Err(LineSendError::Full),
+            Err(Unwritten::Refused(refusal)) => Ok(self.refuse(&sent, refusal)),
+        }
+    }
+
+    /// Writes a request that is not sent, so that the memory of the next one is in the caches. None if there is no room
+    /// for a request now.
+    pub fn rehearse(&mut self, request: &Request) -> Option<&str> {
+        let sent = self.describe(1, request);
+        self.write(1, request, &sent).ok()?;
+        Some(self.writer.text())
+    }
+
+    /// Writes a request; returns the index of its instrument.
+    // Not inlined: a copy of the code would keep nothing warm.
+    #[inline(never)]
+    fn write(&mut self, number: u64, request: &Request, sent: &SentRequest) -> Result<usize, Unwritten> {
+        let index = self.ledger.instruments.find(sent.symbol).ok_or(Unwritten::Refused(UNKNOWN_HERE))?;
         if !self.rates.has_room(sent.operation, index, sent.at) {
-            return Err(LineSendError::Full);
+            return Err(Unwritten::Full);
         }
         let instrument = self.ledger.instruments.get(index);
         let expires_ms = self.work.rest.venue_ns(sent.at) / 1_000_000 + self.times.valid_ms;
-        match self.writer.write(number, request, instrument, expires_ms) {
-            Ok(()) => Ok(PreparedRequest::Message(sent, index)),
-            Err(refusal) => Ok(self.refuse(&sent, refusal)),
-        }
+        self.writer.write(number, request, instrument, expires_ms).map_err(Unwritten::Refused)?;
+        Ok(index)
     }
 
     /// Returns the message of the request that was prepared last.

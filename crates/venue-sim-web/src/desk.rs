@@ -253,6 +253,11 @@ impl SimDesk {
         self.orders.open(account)
     }
 
+    /// Returns all orders of an account, open and ended, the oldest first.
+    pub fn orders(&self, account: usize) -> impl Iterator<Item = &DeskOrder> {
+        self.orders.all().filter(move |order| order.account == account)
+    }
+
     /// Returns the fills of an account, the oldest first.
     pub fn fills(&self, account: usize) -> &[DeskFill] {
         self.ledger.fills(account)

@@ -168,6 +168,8 @@ impl Line for TextLine {
         Ok(done)
     }
 
+    fn warm_up(&mut self) {}
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.stream.as_ref().map(AsFd::as_fd)
     }

@@ -87,9 +87,10 @@ pub trait Line: Send {
     /// done.
     fn poll(&mut self, take: &mut dyn FnMut(LineEvent<'_>)) -> Result<usize, ConnectionLost>;
 
-    /// Takes a request of its own through the code that the next request takes, on private memory: called now and then
-    /// by an idle thread, so that a request after a silence does not run cold. Nothing is sent.
-    fn warm_up(&mut self) {}
+    /// Takes a request of its own through the code and the memory that the next request takes: called now and then by an
+    /// idle thread, so that a request after a silence does not run cold. Nothing is sent, and nothing is remembered. A
+    /// line that wraps another one passes the call on; a line with nothing to warm does nothing.
+    fn warm_up(&mut self);
 
     /// Returns the descriptor that a sleeping thread polls for readability; none if there is nothing to wait on now.
     fn socket(&self) -> Option<BorrowedFd<'_>>;

@@ -382,7 +382,7 @@ impl Trader {
 }
 
 /// Logs in, once there is an OMS that is not killed at the same time.
-fn connect(config: &Config) -> Client {
+pub fn connect(config: &Config) -> Client {
     let mut client = None;
     until(
         || {

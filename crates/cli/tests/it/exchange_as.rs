@@ -212,13 +212,13 @@ impl LineScene {
 }
 
 /// The topic of the reference prices, from which the exchange takes its quotes.
-struct PriceTopic {
+pub struct PriceTopic {
     clock: HostClock,
     log: Writer,
 }
 
 impl PriceTopic {
-    fn new(topic: &str) -> Self {
+    pub fn new(topic: &str) -> Self {
         let clock = HostClock::get().expect("this host has a clock");
         let place = LogPath::shared_memory(topic).expect("the name is good");
         let config = LogConfig::topic(place, OverflowPolicy::Overwrite);
@@ -226,7 +226,7 @@ impl PriceTopic {
         Self { clock, log }
     }
 
-    fn publish(&mut self, [bid, ask]: [&str; 2]) {
+    pub fn publish(&mut self, [bid, ask]: [&str; 2]) {
         let price = |text: &str| text.parse::<Price>().expect("a price");
         let quote = TopOfBook {
             bid: price(bid),

@@ -16,6 +16,7 @@ mod drop_copies;
 mod duplicates;
 mod exchange;
 mod exchange_as;
+mod exchange_kills;
 mod exchange_path;
 mod explained_clients;
 mod external_strategy;

@@ -235,6 +235,8 @@ impl Line for SimLine {
         lost.map_or(Ok(there.len()), |why| Err(ConnectionLost(why.to_owned())))
     }
 
+    fn warm_up(&mut self) {}
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -157,6 +157,8 @@ impl Line for DetailLine {
         Ok(done)
     }
 
+    fn warm_up(&mut self) {}
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }

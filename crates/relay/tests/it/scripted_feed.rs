@@ -113,6 +113,8 @@ impl Feed for ScriptedFeed {
         self.script.state().requests.push(symbol);
     }
 
+    fn warm_up(&mut self) {}
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }

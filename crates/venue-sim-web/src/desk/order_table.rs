@@ -89,6 +89,11 @@ impl OrderTable {
         self.records.get(&id).filter(|record| record.order.account == account)
     }
 
+    /// Returns all orders, the oldest first.
+    pub fn all(&self) -> impl Iterator<Item = &DeskOrder> {
+        self.records.values().map(|record| &record.order)
+    }
+
     /// Returns the open orders of an account, the oldest first.
     pub fn open(&self, account: usize) -> impl DoubleEndedIterator<Item = &DeskOrder> {
         let ids = self.accounts.get(account).into_iter().flat_map(|account| &account.open);

@@ -101,6 +101,8 @@ impl Line for TestLine {
         })
     }
 
+    fn warm_up(&mut self) {}
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }
