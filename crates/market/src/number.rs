@@ -85,15 +85,35 @@ pub fn decimal_text(units: i128, decimals: u8) -> String {
 pub fn push_unsigned(text: &mut String, mut value: u64) {
     let mut digits = [0; 20];
     let mut begin = digits.len();
-    loop {
+    while value >= 10 {
+        begin -= 2;
+        digits[begin..begin + 2].copy_from_slice(digit_pair(value % 100));
+        value /= 100;
+    }
+    if value > 0 || begin == digits.len() {
         begin -= 1;
-        digits[begin] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
+        digits[begin] = b'0' + value as u8;
     }
     text.push_str(ascii(&digits[begin..]));
+}
+
+/// Two digits for each number below a hundred.
+const DIGIT_PAIRS: [u8; 200] = {
+    let mut pairs = [0; 200];
+    let mut number = 0;
+    while number < 100 {
+        pairs[2 * number] = b'0' + (number / 10) as u8;
+        pairs[2 * number + 1] = b'0' + (number % 10) as u8;
+        number += 1;
+    }
+    pairs
+};
+
+/// Returns the two digits of a number below a hundred.
+#[inline]
+fn digit_pair(number: u64) -> &'static [u8] {
+    let begin = 2 * number as usize;
+    &DIGIT_PAIRS[begin..begin + 2]
 }
 
 /// Appends units of 10⁻⁸ as a decimal number, without zeros at the end. Allocates only if the text has no room.
@@ -115,9 +135,9 @@ pub fn push_decimal(text: &mut String, units: i64) {
         return;
     }
     let mut digits = *b".00000000";
-    for digit in digits[1..].iter_mut().rev() {
-        *digit = b'0' + (fraction % 10) as u8;
-        fraction /= 10;
+    for pair in digits[1..].rchunks_exact_mut(2) {
+        pair.copy_from_slice(digit_pair(fraction % 100));
+        fraction /= 100;
     }
     let end = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
     text.push_str(ascii(&digits[..end]));

@@ -11,8 +11,9 @@ const FEE_DECIMALS: usize = 16;
 pub(crate) fn push_hex(text: &mut String, value: u64, digits: usize) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut all = [0; 16];
-    for (place, digit) in all.iter_mut().rev().enumerate() {
-        *digit = HEX[(value >> (4 * place) & 0xf) as usize];
+    for (pair, byte) in all.chunks_exact_mut(2).zip(value.to_be_bytes()) {
+        pair[0] = HEX[usize::from(byte >> 4)];
+        pair[1] = HEX[usize::from(byte & 0xf)];
     }
     text.push_str(ascii(&all[all.len() - digits..]));
 }

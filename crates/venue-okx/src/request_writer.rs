@@ -99,11 +99,11 @@ impl RequestWriter {
     ) -> Result<(), LocalRefusal> {
         let order_type = order_type(new).ok_or(NO_SUCH_TYPE)?;
         let size = instrument.size_of(new.quantity).ok_or(BETWEEN_LOTS)?;
-        let (is_market, is_buy) = (order_type == "market", new.side == Side::Buy.code());
-        self.begin(number, "order", Some(expires_ms), instrument);
-        self.text_field(r#","tdMode":""#, trade_mode(new, instrument));
-        self.text_field(r#","side":""#, if is_buy { "buy" } else { "sell" });
-        self.text_field(r#","ordType":""#, order_type);
+        let (is_market, is_buy) = (order_type == MARKET, new.side == Side::Buy.code());
+        self.begin(number, r#"","op":"order""#, Some(expires_ms), instrument);
+        self.text.push_str(trade_mode(new, instrument));
+        self.text.push_str(if is_buy { r#","side":"buy""# } else { r#","side":"sell""# });
+        self.text.push_str(order_type);
         if !is_market {
             self.decimal_field(r#","px":""#, new.price.0);
         }
@@ -132,7 +132,7 @@ impl RequestWriter {
         expires_ms: u64,
     ) -> Result<(), LocalRefusal> {
         let size = instrument.size_of(replace.quantity).ok_or(BETWEEN_LOTS)?;
-        self.begin(number, "amend-order", Some(expires_ms), instrument);
+        self.begin(number, r#"","op":"amend-order""#, Some(expires_ms), instrument);
         self.order_field(replace.account, replace.original);
         self.text.push_str(r#","reqId":""#);
         push_request(&mut self.text, replace.client_order_id.0);
@@ -146,17 +146,17 @@ impl RequestWriter {
     /// Writes a cancel.
     #[inline]
     fn write_cancel(&mut self, number: u64, cancel: &CancelOrder, instrument: &TradedInstrument) {
-        self.begin(number, "cancel-order", None, instrument);
+        self.begin(number, r#"","op":"cancel-order""#, None, instrument);
         self.order_field(cancel.account, cancel.original);
         self.text.push_str("}]}");
     }
 
-    /// Writes the begin of a request, up to the instrument.
+    /// Writes the begin of a request, up to the instrument; the operation with its key.
     fn begin(&mut self, number: u64, operation: &str, expires_ms: Option<u64>, instrument: &TradedInstrument) {
         self.text.clear();
         self.text.push_str(r#"{"id":""#);
         push_unsigned(&mut self.text, number);
-        self.text_field(r#"","op":""#, operation);
+        self.text.push_str(operation);
         if let Some(expires_ms) = expires_ms {
             self.text.push_str(r#","expTime":""#);
             push_unsigned(&mut self.text, expires_ms);
@@ -193,18 +193,20 @@ impl RequestWriter {
     }
 }
 
-/// Returns OKX's type of an order; none if it has no such combination. OKX has no day: an order for the day works until
+const MARKET: &str = r#","ordType":"market""#;
+
+/// Returns OKX's type of an order, with its key; none if it has no such combination. OKX has no day: an order for the day works until
 /// it is canceled.
 fn order_type(new: &NewOrder) -> Option<&'static str> {
     let is_post_only = new.instructions & NewOrder::POST_ONLY != 0;
     let (order_type, lifetime) = (OrderType::from_code(new.order_type)?, TimeInForce::from_code(new.time_in_force)?);
     match (order_type, lifetime, is_post_only) {
-        (OrderType::Limit, TimeInForce::Day | TimeInForce::GoodTillCancel, false) => Some("limit"),
-        (OrderType::Limit, TimeInForce::Day | TimeInForce::GoodTillCancel, true) => Some("post_only"),
-        (OrderType::Limit, TimeInForce::ImmediateOrCancel, false) => Some("ioc"),
-        (OrderType::Limit, TimeInForce::FillOrKill, false) => Some("fok"),
+        (OrderType::Limit, TimeInForce::Day | TimeInForce::GoodTillCancel, false) => Some(r#","ordType":"limit""#),
+        (OrderType::Limit, TimeInForce::Day | TimeInForce::GoodTillCancel, true) => Some(r#","ordType":"post_only""#),
+        (OrderType::Limit, TimeInForce::ImmediateOrCancel, false) => Some(r#","ordType":"ioc""#),
+        (OrderType::Limit, TimeInForce::FillOrKill, false) => Some(r#","ordType":"fok""#),
         (OrderType::Market, TimeInForce::Day | TimeInForce::GoodTillCancel | TimeInForce::ImmediateOrCancel, false) => {
-            Some("market")
+            Some(MARKET)
         }
         (OrderType::Market, TimeInForce::FillOrKill, false) | (_, _, true) => None,
         // OKX has no end times: the OMS cancels a good-till-date order, and sends none as such.
@@ -212,13 +214,16 @@ fn order_type(new: &NewOrder) -> Option<&'static str> {
     }
 }
 
+/// Returns the trade mode, with its key.
 fn trade_mode(new: &NewOrder, instrument: &TradedInstrument) -> &'static str {
+    const CASH: &str = r#","tdMode":"cash""#;
+    const CROSS: &str = r#","tdMode":"cross""#;
     match TradeMode::from_code(new.trade_mode) {
-        Some(TradeMode::Cash) => "cash",
-        Some(TradeMode::Cross) => "cross",
-        Some(TradeMode::Isolated) => "isolated",
-        Some(TradeMode::Default) | None if instrument.is_derivative => "cross",
-        Some(TradeMode::Default) | None => "cash",
+        Some(TradeMode::Cash) => CASH,
+        Some(TradeMode::Cross) => CROSS,
+        Some(TradeMode::Isolated) => r#","tdMode":"isolated""#,
+        Some(TradeMode::Default) | None if instrument.is_derivative => CROSS,
+        Some(TradeMode::Default) | None => CASH,
     }
 }
 
