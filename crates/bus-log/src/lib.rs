@@ -9,7 +9,7 @@
 //! ```
 //! use tickpath_bus_api::{Connection, Policy, StartPosition, TopicConfig};
 //! use tickpath_bus_log::LogBus;
-//! use tickpath_clock::{Clock, HostClock, Wait};
+//! use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 //!
 //! let clock = HostClock::get()?;
 //! let bus = LogBus::connect("shm://")?;
@@ -41,7 +41,7 @@ use tickpath_bus_api::{
     Capabilities, ConnectError, Connection, Policy, Publisher, Puller, Pusher, QueueCapabilities, QueueConfig,
     StartPosition, Subscriber, TopicConfig, Transport, adaptive,
 };
-use tickpath_clock::{Clock, HostClock, Wait};
+use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 use tickpath_log::{Config, LogOpenError, LogPath, LogPathError, OverflowPolicy, Writer};
 
 use crate::name_watch::NamedWriter;
@@ -64,6 +64,9 @@ pub const TRANSPORT: Transport = Transport {
     advise: |_about| Vec::new(),
 };
 
+/// Max time for which the creator of a topic is its writer, and the pause between two tries, in nanoseconds.
+const CREATION_NS: i64 = 500_000_000;
+const CREATION_PAUSE_NS: u64 = 5_000_000;
 /// Suffix of the name of a queue's log.
 const QUEUE_SUFFIX: &str = ".queue";
 /// Max length of a queue's name, in bytes: the name of its log is limited to 128 bytes, as a topic's is.
@@ -154,6 +157,19 @@ pub fn list_logs(path: &LogPath) -> Vec<LogPath> {
     found
 }
 
+/// Opens the writer of a topic. A process that reads a topic may create it first, and is its writer for that moment.
+fn open_writer(config: &Config, clock: HostClock) -> Result<Writer, LogOpenError> {
+    let begin = clock.ticks();
+    loop {
+        match Writer::open(config, clock.calibration()) {
+            Err(LogOpenError::HasWriter { .. }) if clock.ns_between(begin, clock.ticks()) < CREATION_NS => {
+                sleep_ns(CREATION_PAUSE_NS);
+            }
+            opened => return opened,
+        }
+    }
+}
+
 impl Connection for LogBus {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
@@ -182,7 +198,7 @@ impl Connection for LogBus {
             mode: config.mode,
             ..Config::topic(path, log_policy(config.policy))
         };
-        let writer = Writer::open(&config, self.clock.calibration()).map_err(connect_error)?;
+        let writer = open_writer(&config, self.clock).map_err(connect_error)?;
         Ok(Box::new(LogPublisher::new(NamedWriter::new(writer, config, self.clock))))
     }
 

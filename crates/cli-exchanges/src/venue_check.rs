@@ -171,7 +171,7 @@ fn order_in(args: &VenueCheckArgs, facts: &PublicFacts, listing: &Listing) -> Re
 
 /// Makes the checks of the line. The order is canceled if it may work.
 fn check_line(line: &ExchangeLine, order: &ProbeOrder, findings: &mut CheckFindings) -> anyhow::Result<()> {
-    let opened = line.open(VENUE, std::slice::from_ref(&order.instrument)).map_err(CliUsageError)?;
+    let opened = line.open(VENUE, std::slice::from_ref(&order.instrument), None).map_err(CliUsageError)?;
     let mut probe = LineProbe::new(HostClock::get()?, opened);
     let up = probe.connect().map(|time| ((), format!("logged in and reconciled after {time}")));
     let is_up = findings.add("connection", up).is_some();

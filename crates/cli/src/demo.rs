@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use tickpath_lab_exchange::{DEMO_SECONDS, demo_text, run_demo};
+use tickpath_lab_exchange::{DEMO_SECONDS, demo_settings, demo_text, run as run_at_exchange};
 use tickpath_lab_path::demo::text::{is_complete, text};
 use tickpath_lab_path::demo::{self, DemoFindings, Settings};
 use tickpath_lab_result::ResultFile;
@@ -55,7 +55,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<CliOutcome> {
     let mut at_exchange = None;
     let done = lab(&bar).and_then(|lab| {
         demo::run(&lab, &settings, &mut result, &mut found).map_err(as_usage_error)?;
-        let run = run_demo(&lab, settings.cpus)?;
+        let run = run_at_exchange(&lab, &demo_settings(settings.cpus)).map_err(as_usage_error)?;
         at_exchange = Some(demo_text(&run));
         result.runs.push(run);
         Ok(())

@@ -1,7 +1,6 @@
 //! The last part of `tickpath demo`: a short run of our own client at OKX, as a few lines of text.
 
 use tickpath_clock::Priority;
-use tickpath_lab_harness::{Lab, LabError};
 use tickpath_lab_report::duration;
 use tickpath_lab_result::Run;
 
@@ -28,10 +27,10 @@ const STEPS: [(&str, &str); 8] = [
     ("ready_to_written", "until send returns"),
 ];
 
-/// Runs the path from a tick of OKX to an order at OKX, both by its protocols.
-pub fn run_demo(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Run, LabError> {
+/// Returns the settings of the run: from a tick of OKX to an order at OKX, by our own client.
+pub fn demo_settings(cpus: [usize; 2]) -> Settings {
     let (via, client, priority) = (ViaExchange::Okx, ExchangeClient::Rust, Priority::Normal);
-    crate::run(lab, &Settings { via, client, cpus, rate: RATE, count: TICKS, priority, repeat: 1 })
+    Settings { via, client, cpus, rate: RATE, count: TICKS, priority, repeat: 1 }
 }
 
 /// Returns the medians of a run, a step a line.

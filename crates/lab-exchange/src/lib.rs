@@ -34,7 +34,7 @@ use tickpath_lab_harness::{Lab, LabError, RoleEntry, StabilityCheck, ThreadConfi
 use tickpath_lab_result::Run;
 
 pub use client::ExchangeClient;
-pub use demo::{DEMO_SECONDS, demo_text, run_demo};
+pub use demo::{DEMO_SECONDS, demo_settings, demo_text};
 pub use protocol::ViaExchange;
 pub use settings::Settings;
 

@@ -113,8 +113,8 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Begins an epoch that no earlier start used, whatever the journal has lost, and syncs it to the disk before any
-    /// order id contains it. The epoch is above the journal's last one and not before the current minute, which also
-    /// holds for a journal that was restored from a copy; where lanes name a start that the journal does not know, the
+    /// order id contains it. The epoch is above the journal's last one and not before the current minute. That
+    /// also holds for a journal that was restored from a copy, unless more starts than minutes had followed the copy; where lanes name a start that the journal does not know, the
     /// epoch skips as many as there may have been starts since.
     fn begin_epoch(&mut self, others: impl Iterator<Item = (u64, u64)>) -> Result<(), OmsError> {
         let Calibration { boot_id, ticks_per_second, .. } = *self.clock.calibration();

@@ -22,8 +22,9 @@
 //! A program reads the keys of a [`Section`]; a key that it does not read is a mistake. A wrong value is returned as if
 //! it were missing and its mistake is recorded, so that the program continues and finds the next mistake. The settings
 //! are returned only if there was no mistake. [`table_lines`] and [`table_cells`] read the tables beside such a file,
-//! and [`read_secret_text`] a file that only its owner may use.
+//! and [`read_secret_text`] a file that only its owner may use. [`bind_account`] keeps the account of a journal in a file.
 
+mod account_file;
 mod mistakes;
 mod secret_file;
 mod section;
@@ -33,6 +34,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use account_file::{AccountFileError, bind_account};
 pub use mistakes::Mistakes;
 pub use secret_file::{SecretFileError, read_secret_text};
 pub use section::{Section, parse};

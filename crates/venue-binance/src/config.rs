@@ -28,6 +28,9 @@ pub struct BinanceLineConfig {
     pub venue: VenueId,
     /// Instruments of the line. Orders of others are refused.
     pub instruments: Vec<LineInstrument>,
+    /// File that names the account of the orders: a connect with a key of another account is refused. The first connect
+    /// writes it. Nothing is checked if none.
+    pub account_file: Option<PathBuf>,
     /// Time for which a request is valid, in milliseconds: 1 to 60,000.
     pub recv_window_ms: u32,
     /// Limits of requests.
@@ -82,6 +85,7 @@ impl BinanceLineConfig {
             credentials,
             venue,
             instruments,
+            account_file: None,
             recv_window_ms: 5_000,
             limits: RequestLimits::default(),
             connect_timeout_ns: 10 * SECOND_NS,

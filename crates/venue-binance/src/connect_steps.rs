@@ -2,8 +2,8 @@
 //! exchange.
 //!
 //! ```text
-//!   time ──> logon ──> subscribe ──> open orders, fills since the last event, of each instrument ──> up
-//!             only with a session key
+//!   time ──> logon ──> account ──> subscribe ──> open orders, fills since the last event, of each instrument ──> up
+//!       only with a session key
 //! ```
 
 use std::collections::VecDeque;
@@ -16,6 +16,8 @@ pub(crate) enum ConnectStep {
     /// The exchange's time.
     Time,
     Logon,
+    /// The account of the key.
+    Account,
     Subscribe,
     /// The open orders of the instrument at this place.
     OpenOrders(usize),
@@ -37,6 +39,7 @@ impl ConnectStep {
         match self {
             Self::Time => "query of its time",
             Self::Logon => "logon",
+            Self::Account => "query of the account",
             Self::Subscribe => "subscription to user events",
             Self::OpenOrders(_) => "query of the open orders",
             Self::Trades(..) => "query of the fills",
@@ -51,13 +54,22 @@ impl ConnectStep {
 
 impl ConnectSteps {
     /// Plans the steps for an open connection, with the fills from this time on, if there was an earlier connection.
-    pub(crate) fn begin(&mut self, has_session: bool, instruments: usize, fills_from_ms: Option<u64>) {
+    pub(crate) fn begin(
+        &mut self,
+        has_session: bool,
+        checks_account: bool,
+        instruments: usize,
+        fills_from_ms: Option<u64>,
+    ) {
         self.waiting.clear();
         self.in_flight.clear();
         self.has_begun = true;
         self.waiting.push_back(ConnectStep::Time);
         if has_session {
             self.waiting.push_back(ConnectStep::Logon);
+        }
+        if checks_account {
+            self.waiting.push_back(ConnectStep::Account);
         }
         self.waiting.push_back(ConnectStep::Subscribe);
         // The fills are assigned to orders, so the orders come first.

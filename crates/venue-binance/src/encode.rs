@@ -90,6 +90,14 @@ impl RequestEncoder {
         self.end();
     }
 
+    /// Writes a query of the account.
+    pub(crate) fn account(&mut self, id: RequestId, timestamp_ms: u64) {
+        self.begin(id, "account.status", !self.has_session());
+        self.window_param();
+        self.number_param("timestamp", timestamp_ms);
+        self.end();
+    }
+
     /// Writes the subscription to user events.
     pub(crate) fn subscribe(&mut self, id: RequestId, timestamp_ms: u64) {
         if self.has_session() {

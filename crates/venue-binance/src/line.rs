@@ -85,6 +85,7 @@ impl BinanceLine {
         let clock = HostClock::get()?;
         let now = clock.ticks();
         let bounds = SessionBounds {
+            account_file: config.account_file,
             recv_window_ms: config.recv_window_ms,
             connect_timeout_ns: config.connect_timeout_ns,
             answer_timeout_ns: config.answer_timeout_ns,

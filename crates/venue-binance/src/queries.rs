@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use tickpath_clock::Clock;
+use tickpath_settings::bind_account;
 use tickpath_web_client::WebSocketClient;
 
 use crate::budget::{RequestCost, Urgency};
@@ -77,7 +78,7 @@ impl LineSession {
                 ConnectStep::Time => 3,
                 ConnectStep::Logon | ConnectStep::Subscribe => 2,
                 ConnectStep::OpenOrders(_) => 6,
-                ConnectStep::Trades(..) => 20,
+                ConnectStep::Trades(..) | ConnectStep::Account => 20,
             };
             let instruments = &self.orders.instruments;
             let cost = RequestCost::weight(Urgency::Query, weight);
@@ -85,6 +86,7 @@ impl LineSession {
                 self.out.send_query(client, cost, QueryPurpose::Connect(step), now, |encoder, id, ms| match step {
                     ConnectStep::Time => encoder.time(id),
                     ConnectStep::Logon => encoder.logon(id, ms),
+                    ConnectStep::Account => encoder.account(id, ms),
                     ConnectStep::Subscribe => encoder.subscribe(id, ms),
                     ConnectStep::OpenOrders(place) => encoder.open_orders(id, &instruments.get(place).name, ms),
                     ConnectStep::Trades(place, from) => {
@@ -120,11 +122,19 @@ impl LineSession {
                 self.out.exchange.measure(server_ms, sent, now);
             }
             ConnectStep::Logon | ConnectStep::Subscribe => {}
+            ConnectStep::Account => self.check_account(answer)?,
             ConnectStep::OpenOrders(place) => self.learn_open_orders(place, answer)?,
             ConnectStep::Trades(place, _) => self.take_missed_fills(place, answer)?,
         }
         self.connect.note_done(step);
         Ok(())
+    }
+
+    /// Compares the account of the key with that of the orders: another one would not know them.
+    fn check_account(&self, answer: &Value) -> Result<(), String> {
+        let Some(file) = &self.bounds.account_file else { return Ok(()) };
+        let uid = answer.get("uid").and_then(Value::as_u64).ok_or("the exchange's account has no uid")?;
+        bind_account(file, &format!("binance {uid}")).map_err(|e| e.to_string())
     }
 
     /// Notes the open orders of this OMS.

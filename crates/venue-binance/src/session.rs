@@ -6,6 +6,8 @@
 //!             └───────> Refused: the exchange demands a pause     └── loss ──> Down
 //! ```
 
+use std::path::PathBuf;
+
 use tickpath_clock::{Clock, HostClock, rfc3339};
 use tickpath_venue::{LineEvent, ResumeState, SendStamps};
 use tickpath_web_client::{WebSocketClient, WebSocketEvent};
@@ -26,8 +28,10 @@ const DRAIN_NS: i64 = 5_000_000_000;
 const OVERLAP_MS: u64 = 10_000;
 
 /// Bounds of times, as in the configuration.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct SessionBounds {
+    /// File of the account of the orders.
+    pub(crate) account_file: Option<PathBuf>,
     pub(crate) recv_window_ms: u32,
     pub(crate) connect_timeout_ns: u64,
     pub(crate) answer_timeout_ns: u64,
@@ -142,7 +146,9 @@ impl LineSession {
                 let known_until_ms = self.orders.known_until_ms;
                 let fills_from_ms = (known_until_ms > 0).then(|| known_until_ms.saturating_sub(OVERLAP_MS));
                 let has_session = self.out.encoder.has_session();
-                self.connect.begin(has_session, self.orders.instruments.len(), fills_from_ms);
+                let checks_account = self.bounds.account_file.is_some();
+                let instruments = self.orders.instruments.len();
+                self.connect.begin(has_session, checks_account, instruments, fills_from_ms);
             }
             WebSocketEvent::Text(text, _) => {
                 self.failure = self.handle_text(text).err();

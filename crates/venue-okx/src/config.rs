@@ -47,6 +47,9 @@ pub struct OkxLineConfig {
     pub credentials: ApiCredentials,
     /// Instruments.
     pub instruments: Vec<LineInstrument>,
+    /// File that names the account of the orders: a connect with a key of another account is refused, and so is one with
+    /// an instrument whose code is not OKX's. The first connect writes it. Nothing is checked if none.
+    pub account_file: Option<PathBuf>,
     /// Time in milliseconds within which OKX must have a new order or an amendment, or drop it.
     pub valid_ms: u32,
     /// The addresses are those of demo trading.
@@ -79,6 +82,7 @@ impl OkxLineConfig {
             venue,
             credentials,
             instruments,
+            account_file: None,
             valid_ms: 5_000,
             is_demo: false,
             max_clock_offset_ns: 5_000_000_000,

@@ -72,6 +72,7 @@
 mod all_orders;
 mod clock_check;
 mod config;
+mod connect_check;
 mod connect_pacer;
 mod credentials;
 mod dead_man_switch;

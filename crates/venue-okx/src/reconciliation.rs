@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::connect_check::{CheckFailure, ConnectCheck};
 use crate::fill_row::{FillRow, sort_by_time};
 use crate::order_ledger::OrderLedger;
 use crate::order_update::OrderUpdate;
@@ -11,6 +12,8 @@ use crate::signed_rest::{RestFailure, SignedRest};
 /// Lists that a connect reads.
 #[derive(Debug)]
 pub(crate) struct Reconciliation {
+    /// Checks before the lists; none once they are done.
+    checks: Option<ConnectCheck>,
     open_orders: PageWalk<OrderUpdate>,
     /// None if no time is known from which fills can be missing: then the OMS asks for each of its open orders.
     fills: Option<PageWalk<FillRow>>,
@@ -20,10 +23,16 @@ pub(crate) struct Reconciliation {
 }
 
 impl Reconciliation {
-    /// Begins to read the lists; `since_ns` is OKX's time from which fills can be missing.
-    pub fn begin(since_ns: Option<u64>) -> Self {
+    /// Begins with these checks, and reads the lists; `since_ns` is OKX's time from which fills can be missing.
+    pub fn begin(checks: ConnectCheck, since_ns: Option<u64>) -> Self {
         let fills = since_ns.map(PageWalk::of_fills_since);
-        Self { open_orders: PageWalk::of_open_orders(), fills, found: None, changed: HashSet::new() }
+        Self {
+            checks: Some(checks),
+            open_orders: PageWalk::of_open_orders(),
+            fills,
+            found: None,
+            changed: HashSet::new(),
+        }
     }
 
     /// Returns the number of pages that have arrived of the lists that are not complete.
@@ -42,7 +51,18 @@ impl Reconciliation {
         rest: &mut SignedRest,
         ledger: &mut OrderLedger,
     ) -> Result<Option<Vec<OrderUpdate>>, String> {
-        self.step(rest, ledger).or_else(|failure| match &failure {
+        let done = match &mut self.checks {
+            None => self.step(rest, ledger),
+            Some(checks) => match checks.advance(rest, &ledger.instruments) {
+                Ok(is_done) => {
+                    self.checks.take_if(|_| is_done);
+                    Ok(None)
+                }
+                Err(CheckFailure::Wrong(sentence)) => return Err(sentence),
+                Err(CheckFailure::Rest(failure)) => Err(failure),
+            },
+        };
+        done.or_else(|failure| match &failure {
             RestFailure::Passing(_) => rest.give_up(&failure).map_or(Ok(None), Err),
             RestFailure::Refused { text, .. } => Err(format!("OKX refuses to list the orders: {text}")),
             RestFailure::Absent => Err("OKX has no list of the orders; check the address of REST".to_owned()),

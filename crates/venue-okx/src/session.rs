@@ -9,6 +9,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::Request;
@@ -18,6 +19,7 @@ use zeroize::Zeroizing;
 
 use crate::clock_check::{TIME_PATH, clock_offset};
 use crate::config::{OkxLineConfig, OkxLineError};
+use crate::connect_check::ConnectCheck;
 use crate::connect_pacer::ConnectPacer;
 use crate::credentials::ApiCredentials;
 use crate::frames::{LineFrame, RequestAnswer, read_frame};
@@ -59,6 +61,8 @@ pub(crate) struct TradingSession {
     next_report: u64,
     /// OKX's time from which fills can be missing; none before the first connection was up.
     missed_since_ns: Option<u64>,
+    /// File of the account of the orders.
+    account_file: Option<PathBuf>,
     credentials: ApiCredentials,
     ledger: OrderLedger,
     writer: RequestWriter,
@@ -141,6 +145,7 @@ impl TradingSession {
             next_report: 0,
             missed_since_ns: None,
             credentials: config.credentials.clone(),
+            account_file: config.account_file.clone(),
             rates: OrderLimits::new(instruments.len(), clock.calibration()),
             work: RestWork::new(config, instruments.len(), clock)?,
             ledger: OrderLedger::new(config.venue, instruments),
@@ -434,7 +439,8 @@ impl TradingSession {
     fn reconcile(&mut self) {
         if matches!(self.phase, SessionPhase::Subscribing) {
             self.progressed = self.clock.ticks();
-            self.phase = SessionPhase::Reconciling(Box::new(Reconciliation::begin(self.missed_since_ns)));
+            let checks = ConnectCheck::begin(self.account_file.clone(), &self.ledger.instruments);
+            self.phase = SessionPhase::Reconciling(Box::new(Reconciliation::begin(checks, self.missed_since_ns)));
         }
     }
 

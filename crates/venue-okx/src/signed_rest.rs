@@ -130,6 +130,11 @@ impl SignedRest {
         self.offset_ns = offset_ns;
     }
 
+    /// Returns whether the account is one of demo trading.
+    pub fn is_demo(&self) -> bool {
+        self.is_demo
+    }
+
     /// Returns OKX's time at a time of this host, in nanoseconds since the Unix epoch.
     #[inline]
     pub fn venue_ns(&self, ticks: u64) -> u64 {

@@ -49,6 +49,11 @@ impl TradedInstruments {
         Ok(Self { list, by_symbol, by_name })
     }
 
+    /// Returns the instruments.
+    pub fn iter(&self) -> impl Iterator<Item = &TradedInstrument> {
+        self.list.iter()
+    }
+
     /// Returns the number of instruments.
     pub fn len(&self) -> usize {
         self.list.len()

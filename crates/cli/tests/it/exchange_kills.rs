@@ -55,6 +55,35 @@ fn kills_at_binance_lose_no_fill_and_send_nothing_twice() {
     check_kills(Protocol::Binance);
 }
 
+#[test]
+fn a_line_stays_down_with_another_account_or_another_code() {
+    for protocol in [Protocol::Okx, Protocol::Binance] {
+        let exchange = RunningExchange::start(protocol);
+        let desk = exchange.desk();
+        let (journal, table) = (desk.path().join("journal"), desk.path().join("instruments.csv"));
+        let account = journal.join("venue-1.account");
+        let oms = desk.oms();
+        oms.await_words("line 0 of venue 1 is up");
+        let own = fs::read_to_string(&account).expect("the first connect has written it");
+        assert!(own.starts_with(protocol.name()), "{own}");
+        drop(oms);
+        fs::write(&account, "okx 1\n").expect("the folder is ours");
+        let oms = desk.oms();
+        oms.await_words("journal of okx 1: use its key");
+        fs::write(&account, own).expect("the folder is ours");
+        oms.await_words("line 0 of venue 1 is up");
+        if protocol == Protocol::Okx {
+            drop(oms);
+            let text = fs::read_to_string(&table).expect("it was fetched");
+            assert!(text.contains("10001"), "{text}");
+            fs::write(&table, text.replace("10001", "10002")).expect("the folder is ours");
+            let oms = desk.oms();
+            oms.await_words("BTC-USDT has code 10001 at OKX, 10002 in the table: fetch it anew");
+        }
+        exchange.stop();
+    }
+}
+
 fn check_kills(protocol: Protocol) {
     let kills = if std::env::var_os("TICKPATH_SOAK").is_some() { SOAK_KILLS } else { KILLS };
     let exchange = RunningExchange::start(protocol);

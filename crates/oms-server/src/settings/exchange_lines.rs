@@ -77,11 +77,17 @@ impl ExchangeLine {
         Self { exchange, url, rest_url, ca, credentials, is_demo: false, valid_ms: VALID_MS, cancel_all_after_s }
     }
 
-    /// Opens the line, which connects nothing yet. The error is a sentence without secrets.
-    pub fn open(&self, venue: VenueId, instruments: &[VenueInstrument]) -> Result<Box<dyn Line>, String> {
+    /// Opens the line, which connects nothing yet. A connect compares the account of the key with that in the file, which
+    /// the first one writes. The error is a sentence without secrets.
+    pub fn open(
+        &self,
+        venue: VenueId,
+        instruments: &[VenueInstrument],
+        account_file: Option<PathBuf>,
+    ) -> Result<Box<dyn Line>, String> {
         match self.exchange {
-            OrderExchange::Okx => self.open_okx(venue, instruments),
-            OrderExchange::Binance => self.open_binance(venue, instruments),
+            OrderExchange::Okx => self.open_okx(venue, instruments, account_file),
+            OrderExchange::Binance => self.open_binance(venue, instruments, account_file),
         }
     }
 
@@ -94,7 +100,12 @@ impl ExchangeLine {
         Some(Zeroizing::new(key))
     }
 
-    fn open_okx(&self, venue: VenueId, instruments: &[VenueInstrument]) -> Result<Box<dyn Line>, String> {
+    fn open_okx(
+        &self,
+        venue: VenueId,
+        instruments: &[VenueInstrument],
+        account_file: Option<PathBuf>,
+    ) -> Result<Box<dyn Line>, String> {
         let rest_url = self.rest_url.clone().or_else(|| self.exchange.rest_url(&self.url));
         let rest_url = rest_url.ok_or("the REST interface of this host is not known; write rest_url")?;
         let credentials = tickpath_venue_okx::ApiCredentials::read(&self.credentials).map_err(|e| e.to_string())?;
@@ -111,6 +122,7 @@ impl ExchangeLine {
             url: self.url.clone(),
             rest_url,
             ca: self.ca.clone(),
+            account_file,
             valid_ms: self.valid_ms,
             is_demo: self.is_demo,
             cancel_all_after_s: self.cancel_all_after_s,
@@ -119,7 +131,12 @@ impl ExchangeLine {
         Ok(Box::new(OkxLine::new(config).map_err(|e| e.to_string())?))
     }
 
-    fn open_binance(&self, venue: VenueId, instruments: &[VenueInstrument]) -> Result<Box<dyn Line>, String> {
+    fn open_binance(
+        &self,
+        venue: VenueId,
+        instruments: &[VenueInstrument],
+        account_file: Option<PathBuf>,
+    ) -> Result<Box<dyn Line>, String> {
         let credentials = tickpath_venue_binance::ApiCredentials::read(&self.credentials).map_err(|e| e.to_string())?;
         let traded = |instrument: &VenueInstrument| tickpath_venue_binance::LineInstrument {
             name: instrument.name.clone(),
@@ -132,6 +149,7 @@ impl ExchangeLine {
         let config = BinanceLineConfig {
             url: self.url.clone(),
             ca: self.ca.clone(),
+            account_file,
             recv_window_ms: self.valid_ms,
             ..BinanceLineConfig::new(credentials, venue, instruments.iter().map(traded).collect())
         };
@@ -198,6 +216,14 @@ impl ExchangeKeys {
         let credentials = credentials.unwrap_or_default();
         ExchangeLine { exchange, url, rest_url, ca, credentials, is_demo, valid_ms, cancel_all_after_s }
     }
+}
+
+/// Returns why a venue may not have a second line to an exchange.
+pub(super) fn second_line(exchange: OrderExchange) -> String {
+    format!(
+        "a venue has one line to {exchange}: each line is an account, and an order is known only where it was placed; make this \
+         one the line of a [[venue]] of its own"
+    )
 }
 
 /// Returns why a line may not use the key of the line before it on this line of the file.

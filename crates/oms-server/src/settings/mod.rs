@@ -232,7 +232,7 @@ impl Settings {
         let by_lanes: Vec<VenueId> = by_lanes.map(|venue| venue.rules.venue).collect();
         let lines = self.venues.iter().flat_map(|venue| {
             let id = venue.rules.venue;
-            venue_lines::configs(&self.name, id, &venue.lines, self.line_instruments(id))
+            venue_lines::configs(&self.name, id, &venue.lines, self.line_instruments(id), &self.journal)
         });
         let CoreSettings { layout, wait, cpu, other_cpu, priority, expected_orders, snapshot_every, warm_up: warm } =
             self.core;
@@ -358,10 +358,14 @@ impl Settings {
         let locations = venue_lines::locations(&self.file);
         for (venue, lines) in self.venues.iter().zip(locations) {
             let instruments = self.line_instruments(venue.rules.venue);
-            for (settings, line) in venue.lines.iter().zip(lines) {
+            for (index, (settings, line)) in venue.lines.iter().zip(lines).enumerate() {
                 let LineTarget::Exchange(target) = &settings.target else { continue };
-                if let Err(why) = target.open(venue.rules.venue, &instruments) {
+                if let Err(why) = target.open(venue.rules.venue, &instruments, None) {
                     mistakes.add(line, format!("[[lines]] {why}"));
+                }
+                if index > 0 {
+                    mistakes.add(line, format!("[[lines]] url: {}", exchange_lines::second_line(target.exchange)));
+                    continue;
                 }
                 let Some(key) = target.read_key() else { continue };
                 let is_same = |(exchange, known, _): &&(OrderExchange, Zeroizing<String>, usize)| {

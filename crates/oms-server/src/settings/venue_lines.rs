@@ -85,11 +85,13 @@ pub(super) fn configs<'a>(
     venue: VenueId,
     lines: &'a [LineSettings],
     instruments: Vec<VenueInstrument>,
+    journal: &'a Path,
 ) -> impl Iterator<Item = OmsLineConfig> + 'a {
     let instruments = Arc::new(instruments);
     lines.iter().zip(0..).map(move |(settings, line)| {
         let (target, name, instruments) = (settings.target.clone(), format!("{oms} {line}"), instruments.clone());
-        let open = LineFactory::new(move || target.open(&name, venue, &instruments));
+        let account_file = journal.join(format!("venue-{}.account", venue.0));
+        let open = LineFactory::new(move || target.open(&name, venue, &instruments, &account_file));
         let LineSettings { rate_per_second, window, lost_after_ms, .. } = *settings;
         let lost_after_ns = u64::from(lost_after_ms) * 1_000_000;
         OmsLineConfig { id: LineId { venue, line }, open, rate_per_second, window, lost_after_ns }
@@ -134,9 +136,15 @@ impl LineSettings {
 }
 
 impl LineTarget {
-    fn open(&self, name: &str, venue: VenueId, instruments: &[VenueInstrument]) -> Result<Box<dyn Line>, String> {
+    fn open(
+        &self,
+        name: &str,
+        venue: VenueId,
+        instruments: &[VenueInstrument],
+        account_file: &Path,
+    ) -> Result<Box<dyn Line>, String> {
         let (address, password) = match self {
-            Self::Exchange(line) => return line.open(venue, instruments),
+            Self::Exchange(line) => return line.open(venue, instruments, Some(account_file.to_owned())),
             Self::Native { address, password } => (address.clone(), password.clone()),
         };
         let line = TcpLine::new(address, name).map_err(|e| e.to_string())?.with_venue(venue);
