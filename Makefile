@@ -90,8 +90,11 @@ book: ## tutorial, guides and reference as pages that need no network, a dead li
 # The name of the target before there was a book.
 docs: book
 
+# Found by the tests of the crate fix.
+test soak: export TICKPATH_QUICKFIX_DEFINITIONS = $(CURDIR)/target/quickfix/source/test/definitions/server
 test: ## all tests, then the models of the lock-free parts
 	@scripts/needs $(TEST)
+	scripts/quickfix-definitions
 	$(BROKERS) scripts/tests
 	RUSTFLAGS='--cfg loom' cargo test -p tickpath-log --lib --release --target-dir target/loom loom
 
@@ -110,6 +113,7 @@ lint: ## format, clippy and documentation, warnings being errors
 
 soak: ## all tests, optimised, with the long searches
 	@scripts/needs $(TEST)
+	scripts/quickfix-definitions
 	TICKPATH_SOAK=1 $(BROKERS) cargo test --workspace --release --no-fail-fast
 
 crash-proof: ## docs/crash-proof.md: what survives which crash, counted over 10,000 seeds of the simulation

@@ -32,7 +32,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("venues", &["venue-native", "venue-okx", "venue-binance", "feed-okx", "feed-binance"]),
     ("text", &["oms-text"]),
     ("files", &["oms-journal", "recordings"]),
-    ("cores", &["bus-api", "oms-core", "oms-protocol", "venue", "feed"]),
+    ("cores", &["bus-api", "oms-core", "oms-protocol", "venue", "feed", "fix"]),
     ("records", &["oms-records"]),
     ("foundation", &["log", "oms-risk", "web-client"]),
     ("primitives", &["clock", "market", "settings", "oms-slots", "tls", "json-scan"]),
