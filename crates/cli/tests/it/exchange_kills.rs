@@ -136,7 +136,7 @@ fn check_kills(protocol: Protocol) {
     let net = Quantity(fills.iter().map(signed).sum());
     assert_eq!(day["positions"][0]["end_quantity"], net.to_string(), "{}", day["positions"]);
     assert_eq!(told, booked.len(), "fills that the client was told");
-    assert!(fills.len() as u64 > kills / 2, "too little was traded: {}", fills.len());
+    assert!(fills.len() as u64 > kills / 8, "too little was traded: {}", fills.len());
 }
 
 /// An exchange, by its protocol.

@@ -293,9 +293,12 @@ impl SessionMachine {
         is_fixt && received.header.appl_ver_id.is_some_and(|version| !is_own(version))
     }
 
-    /// Takes a gap fill whose number is expected next. It has no number of its own: the next one is the one it names.
+    /// Takes a gap fill whose number is expected next. It has no number of its own: the next one is the one it names. A
+    /// message that has arrived before its turn is not skipped: the peer has sent it, and its sender counts on it.
     fn take_gap_fill(&mut self, received: &Received<'_>, io: &mut SessionIo<'_>) {
-        self.skip_to(received.unsigned(tags::NEW_SEQ_NO).unwrap_or_default(), received, io);
+        let next = received.unsigned(tags::NEW_SEQ_NO).unwrap_or_default();
+        let held = self.recovery.first_held_above(self.next_in);
+        self.skip_to(held.map_or(next, |held| next.min(held)), received, io);
     }
 
     /// Takes a SequenceReset without gap fill, whatever its number is.

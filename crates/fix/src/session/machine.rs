@@ -79,12 +79,16 @@ impl SessionMachine {
         }
         self.next_in = numbers.next_in;
         self.recovery.clear();
+        // Numbers that were agreed on stand, and not a reset from before.
+        (self.announces_reset, self.reset_sent) = (false, false);
         Ok(())
     }
 
     /// Begins a connection.
     pub fn connect(&mut self, now_ns: u64, io: &mut SessionIo<'_>) {
         self.forget_connection();
+        // Bytes of an earlier connection would come before the Logon.
+        io.out.clear();
         match self.config.role {
             Role::Acceptor => self.enter(SessionState::AwaitingLogon, now_ns),
             Role::Initiator => self.send_first_logon(now_ns, io),
@@ -118,7 +122,11 @@ impl SessionMachine {
         if io.out.len() > self.config.limits.output {
             return Err(SendError::Full);
         }
-        Ok(self.outgoing.send_application(msg_type, now_ns, io, body)?)
+        self.outgoing.send_application(msg_type, now_ns, io, body).map_err(|error| {
+            // The message may be in the store, so that its number cannot be used for another one.
+            self.fail(&error, io);
+            SendError::Store(error)
+        })
     }
 
     /// Begins a logout, or ends a connection that is not logged on.
@@ -136,11 +144,11 @@ impl SessionMachine {
         match self.state {
             SessionState::LoggedOn => self.send_reset_logon(now_ns, io),
             SessionState::Disconnected | SessionState::Closing | SessionState::AwaitingLogon => {
-                self.announces_reset = self.reset(SequenceNumbers::FIRST, io);
+                self.announces_reset |= self.reset(SequenceNumbers::FIRST, io);
             }
             SessionState::LogonSent | SessionState::LogoutSent | SessionState::LogoutReceived => {
                 self.close(DisconnectReason::Cancelled, b"", io);
-                self.announces_reset = self.reset(SequenceNumbers::FIRST, io);
+                self.announces_reset |= self.reset(SequenceNumbers::FIRST, io);
             }
         }
     }

@@ -95,7 +95,9 @@ impl Outgoing {
         self.begin(msg_type, now_ns);
         self.writer.raw(&self.version);
         body(&mut self.writer);
-        self.finish(now_ns, io, Stored::Whole)
+        // A UserRequest has a password.
+        let stored = if msg_type == b"BE" { Stored::Number } else { Stored::Whole };
+        self.finish(now_ns, io, stored)
     }
 
     /// Sends a Logon. Its text is not stored: it may have credentials, and is never resent.
@@ -233,7 +235,8 @@ impl Outgoing {
     ) -> Result<u64, StoreError> {
         self.begin(msg_type, now_ns);
         body(&mut self.writer);
-        self.finish(now_ns, io, Stored::Whole)
+        // It is never resent.
+        self.finish(now_ns, io, Stored::Number)
     }
 
     /// Writes the header of a new message.

@@ -68,17 +68,23 @@ impl<'a> ReceivedHeader<'a> {
     }
 }
 
+/// Returns MsgSeqNum (34), if it is a number that has a next one.
+#[inline]
+fn read_number(header: &ReceivedHeader<'_>) -> Option<u64> {
+    header.number.and_then(parse_unsigned).filter(|number| *number < u64::MAX)
+}
+
 impl<'a> Received<'a> {
     #[inline]
     pub fn new(message: Message<'a>, field_fault: Option<FieldFault>, is_held: bool, now_ns: u64) -> Self {
         let header = ReceivedHeader::of(message);
-        let number = header.number.and_then(parse_unsigned).unwrap_or_default();
+        let number = read_number(&header).unwrap_or_default();
         Self { message, kind: MessageKind::of(message.msg_type()), header, number, field_fault, is_held, now_ns }
     }
 
     /// Returns whether the message has no MsgSeqNum (34), or one that is no number.
     pub fn lacks_number(&self) -> bool {
-        self.number == 0 && self.header.number.and_then(parse_unsigned).is_none()
+        self.number == 0 && read_number(&self.header).is_none()
     }
 
     /// Returns whether the peer resends the message: PossDupFlag (43).

@@ -103,6 +103,12 @@ impl Recovery {
         needs_chunk.then(|| self.request(next_in, now_ns))
     }
 
+    /// Returns the lowest number above this one whose message is held and not processed yet.
+    pub fn first_held_above(&self, number: u64) -> Option<u64> {
+        let mut unprocessed = self.held.messages.iter().filter(|message| message.length > 0);
+        unprocessed.find(|message| message.number > number).map(|message| message.number)
+    }
+
     /// Copies the held message with this number to `frame`, empty if that message was processed already. Returns whether
     /// it is held.
     pub fn take(&mut self, number: u64, frame: &mut Vec<u8>) -> bool {

@@ -50,8 +50,23 @@ fn a_resend_request_above_a_gap_is_served() {
         > 35=4|34=3|43=Y|36=4|123=Y
         = 2 4
         < 35=4|34=2|43=Y|122=-1|36=7|123=Y
-        ! skipped 2 to 7
+        ! skipped 2 to 5
         = 7 4
+        ",
+    );
+}
+
+/// A new message arrives behind the gap that the peer then fills beyond it: it was sent, so it counts.
+#[test]
+fn a_gap_fill_skips_no_message_that_has_arrived() {
+    after_logon(
+        "
+        < 35=8|34=5|11=fresh
+        > 35=2|34=2|7=2|16=0
+        < 35=4|34=2|43=Y|122=-1|36=6|123=Y
+        ! skipped 2 to 5
+        ! message 5 8
+        = 6 3
         ",
     );
 }
