@@ -31,12 +31,12 @@ use crate::exchange_as::PriceTopic;
 use crate::logs::until;
 
 /// Number of kills at each exchange, and in a long run.
-const KILLS: u64 = 18;
+const KILLS: u64 = 9;
 const SOAK_KILLS: u64 = 200;
 /// Orders of the trader that are open at once.
 const OPEN: usize = 6;
 /// Time limit for the end of all orders, in nanoseconds.
-const PATIENCE_NS: i64 = 120_000_000_000;
+const PATIENCE_NS: i64 = 600_000_000_000;
 /// Pause between two cancels of an order that stays open, in nanoseconds.
 const CANCEL_NS: i64 = 300_000_000;
 const SYMBOL: SymbolId = SymbolId(1);
